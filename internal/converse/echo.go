@@ -1,0 +1,176 @@
+package converse
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"investigator/internal/ledger"
+)
+
+// Echo returns the assistant message to put into the conversation for a turn.
+// It is the model's own message, byte for byte, except where Bedrock would
+// refuse to read it back: blank text blocks are dropped, a repeated toolUseId
+// gets a suffix, and an empty message becomes a short text. ids are the tool
+// use ids in call order as they stand in the echo.
+func Echo(t Turn) (message json.RawMessage, ids []string) {
+	seen := map[string]bool{}
+	repaired := false
+	var blocks []json.RawMessage
+	for _, block := range t.Blocks {
+		if blank(block) {
+			repaired = true
+			continue
+		}
+		use, found, err := parseToolUse(block)
+		if err == nil && found {
+			id := fresh(use.ID, seen)
+			ids = append(ids, id)
+			if id != use.ID {
+				block, repaired = withID(block, id), true
+			}
+		}
+		blocks = append(blocks, block)
+	}
+	if !repaired && len(blocks) > 0 {
+		return t.Message, ids
+	}
+	return assistant(blocks), ids
+}
+
+// NoAnswer stands in the conversation for a turn that held nothing.
+const NoAnswer = "(no answer)"
+
+func assistant(blocks []json.RawMessage) json.RawMessage {
+	if len(blocks) == 0 {
+		blocks = []json.RawMessage{TextBlock(NoAnswer)}
+	}
+	return Message("assistant", blocks)
+}
+
+// blank reports whether a block is text of white space alone, which Bedrock
+// refuses ("The text field in the ContentBlock object … is blank").
+func blank(block json.RawMessage) bool {
+	if !bytes.HasPrefix(block, []byte(`{"text":`)) {
+		return false
+	}
+	var b struct {
+		Text string `json:"text"`
+	}
+	return json.Unmarshal(block, &b) == nil && strings.TrimSpace(b.Text) == ""
+}
+
+// fresh returns id, or id with a suffix where it was seen before; at most 64
+// bytes, the API's limit.
+func fresh(id string, seen map[string]bool) string {
+	out := id
+	for n := 2; seen[out]; n++ {
+		suffix := fmt.Sprintf("-%d", n)
+		out = id[:min(len(id), 64-len(suffix))] + suffix
+	}
+	seen[out] = true
+	return out
+}
+
+func withID(block json.RawMessage, id string) json.RawMessage {
+	outer, _ := Members(block) // parseToolUse read it already
+	inner, _ := Members(outer["toolUse"])
+	inner["toolUseId"] = ledger.AppendString(nil, id)
+	outer["toolUse"], _ = ledger.CanonValue(inner)
+	out, _ := ledger.CanonValue(outer)
+	return out
+}
+
+// Message builds a canonical message from canonical blocks.
+func Message(role string, blocks []json.RawMessage) json.RawMessage {
+	out := []byte(`{"content":[`)
+	for i, b := range blocks {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, b...)
+	}
+	out = append(out, `],"role":`...)
+	return append(ledger.AppendString(out, role), '}')
+}
+
+// TextBlock builds {"text":…}. The text must not be blank.
+func TextBlock(text string) json.RawMessage {
+	return append(ledger.AppendString([]byte(`{"text":`), text), '}')
+}
+
+// ToolResult is the answer to one call, as it is shown to the model. Result is
+// canonical JSON of any kind. Address, like "E7", is shown beside it so that
+// the model can cite it.
+type ToolResult struct {
+	ID      string
+	Address string
+	Result  json.RawMessage
+	Error   bool
+}
+
+// EmptyMark is what a model sees where a tool printed nothing: Bedrock refuses
+// blank text, and an error result without content.
+const EmptyMark = "(the tool returned nothing)"
+
+// Block returns the canonical toolResult block. An object goes as json, a
+// string as text, and everything else as the text of its JSON, because Bedrock
+// accepts only objects as json.
+func (r ToolResult) Block() json.RawMessage {
+	out := []byte(`{"toolResult":{"content":[`)
+	if r.Address != "" {
+		out = append(out, TextBlock("evidence "+r.Address)...)
+		out = append(out, ',')
+	}
+	out = append(out, resultContent(r.Result)...)
+	out = append(out, `],"status":`...)
+	if r.Error {
+		out = append(out, `"error"`...)
+	} else {
+		out = append(out, `"success"`...)
+	}
+	out = append(out, `,"toolUseId":`...)
+	return append(ledger.AppendString(out, r.ID), `}}`...)
+}
+
+// ContentMember is the one member of a tool result that carries Converse
+// content blocks (images, documents) to pass to the model as they are.
+const ContentMember = "$content"
+
+func resultContent(result json.RawMessage) []byte {
+	if len(result) == 0 {
+		return TextBlock(EmptyMark)
+	}
+	switch result[0] {
+	case '{':
+		if blocks := contentBlocks(result); blocks != nil {
+			return blocks
+		}
+		return append(append([]byte(`{"json":`), result...), '}')
+	case '"':
+		if strings.TrimSpace(decodeString(result)) == "" {
+			return TextBlock(EmptyMark)
+		}
+		return append(append([]byte(`{"text":`), result...), '}')
+	}
+	return TextBlock(string(result))
+}
+
+func contentBlocks(result json.RawMessage) []byte {
+	spans, err := ledger.MemberSpans(result)
+	if err != nil || len(spans) != 1 || spans[0].Name != ContentMember {
+		return nil
+	}
+	v := spans[0].Value
+	if len(v) <= 2 || v[0] != '[' {
+		return nil
+	}
+	return v[1 : len(v)-1]
+}
+
+func decodeString(quoted json.RawMessage) string {
+	var s string
+	_ = json.Unmarshal(quoted, &s) // canonical already
+	return s
+}

@@ -1,0 +1,46 @@
+package loop
+
+import (
+	"context"
+
+	"investigator/internal/edge"
+	"investigator/internal/ledger"
+)
+
+// Sink takes a run's events as they happen. Call and ret are those that the
+// events follow from. The return is not applied if Took fails, so a sink that
+// makes events durable loses nothing the loop has acted on.
+type Sink interface {
+	Took(call edge.Call, ret edge.Return, events []ledger.Event) error
+}
+
+// SinkFunc makes a sink of a function.
+type SinkFunc func(call edge.Call, ret edge.Return, events []ledger.Event) error
+
+// Took calls f.
+func (f SinkFunc) Took(call edge.Call, ret edge.Return, events []ledger.Event) error {
+	return f(call, ret, events)
+}
+
+// Run drives s over e until it is done or an error ends it, and returns the
+// last State reached, with an error too. The error is the edge's or the sink's,
+// or says that a return could not be applied.
+func Run(ctx context.Context, s State, e edge.Edge, sink Sink) (State, error) {
+	for !s.Done() {
+		err := edge.DoAll(ctx, e, s.Next(), func(call edge.Call, r edge.Return) error {
+			next, events, err := s.Apply(r)
+			if err != nil {
+				return err
+			}
+			if err := sink.Took(call, r, events); err != nil {
+				return err
+			}
+			s = next
+			return nil
+		})
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}

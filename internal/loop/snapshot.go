@@ -1,0 +1,72 @@
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"investigator/internal/converse"
+	"investigator/internal/edge"
+	"investigator/internal/ledger"
+)
+
+// snapshot is the stored form of a State. Digests and seqs of pending calls
+// are derived again on Restore.
+type snapshot struct {
+	Start    json.RawMessage   `json:"start"`
+	Seq      int               `json:"seq"`
+	Turn     int               `json:"turn"`
+	Messages []json.RawMessage `json:"messages"`
+	Calls    []savedCall       `json:"calls,omitempty"`
+	Answers  []json.RawMessage `json:"answers,omitempty"`
+	Usage    converse.Usage    `json:"usage"`
+	Nudged   bool              `json:"nudged,omitempty"`
+	Finished json.RawMessage   `json:"finished,omitempty"`
+}
+
+type savedCall struct {
+	Pos   int             `json:"pos"`
+	Seq   int             `json:"seq"`
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+// Snapshot returns the state as canonical JSON.
+func (s State) Snapshot() (json.RawMessage, error) {
+	snap := snapshot{
+		Start: s.begin.data, Seq: s.seq, Turn: s.turn, Messages: s.thread.Messages(),
+		Answers: s.answers, Usage: s.usage, Nudged: s.nudged, Finished: s.finished,
+	}
+	for _, c := range s.calls {
+		snap.Calls = append(snap.Calls, savedCall{c.Pos, c.Seq, c.Use.ID, c.Use.Name, c.Use.Input})
+	}
+	return ledger.CanonValue(snap)
+}
+
+// Restore reads a snapshot. The state continues exactly as the one it was
+// taken from.
+func Restore(data json.RawMessage) (State, error) {
+	var snap snapshot
+	if err := json.Unmarshal(data, &snap); err != nil {
+		return State{}, fmt.Errorf("read snapshot: %w", err)
+	}
+	b, err := parseStart(snap.Start)
+	if err != nil {
+		return State{}, fmt.Errorf("read snapshot: %w", err)
+	}
+	s := State{
+		begin: b, seq: snap.Seq, turn: snap.Turn, thread: converse.NewThread(snap.Messages...),
+		usage: snap.Usage, nudged: snap.Nudged, finished: snap.Finished,
+	}
+	for _, a := range snap.Answers {
+		if string(a) == "null" {
+			a = nil
+		}
+		s.answers = append(s.answers, a)
+	}
+	for _, c := range snap.Calls {
+		use := converse.ToolUse{ID: c.ID, Name: c.Name, Input: c.Input}
+		s.calls = append(s.calls, edge.Call{Kind: edge.Tool, Seq: c.Seq, Turn: s.turn, Pos: c.Pos, In: edge.ToolDigest(c.Name, c.Input), Use: use})
+	}
+	return s, nil
+}
