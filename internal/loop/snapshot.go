@@ -13,6 +13,7 @@ import (
 // are derived again on Restore.
 type snapshot struct {
 	Start    json.RawMessage   `json:"start"`
+	Model    string            `json:"model"`
 	Seq      int               `json:"seq"`
 	Turn     int               `json:"turn"`
 	Messages []json.RawMessage `json:"messages"`
@@ -34,7 +35,7 @@ type savedCall struct {
 // Snapshot returns the state as canonical JSON.
 func (s State) Snapshot() (json.RawMessage, error) {
 	snap := snapshot{
-		Start: s.begin.data, Seq: s.seq, Turn: s.turn, Messages: s.thread.Messages(),
+		Start: s.begin.data, Model: s.model, Seq: s.seq, Turn: s.turn, Messages: s.thread.Messages(),
 		Answers: s.answers, Usage: s.usage, Nudged: s.nudged, Finished: s.finished,
 	}
 	for _, c := range s.calls {
@@ -55,7 +56,7 @@ func Restore(data json.RawMessage) (State, error) {
 		return State{}, fmt.Errorf("read snapshot: %w", err)
 	}
 	s := State{
-		begin: b, seq: snap.Seq, turn: snap.Turn, thread: converse.NewThread(snap.Messages...),
+		begin: b, model: snap.Model, seq: snap.Seq, turn: snap.Turn, thread: converse.NewThread(snap.Messages...),
 		usage: snap.Usage, nudged: snap.Nudged, finished: snap.Finished,
 	}
 	for _, a := range snap.Answers {

@@ -15,7 +15,8 @@ import (
 // returns a new one, and older ones stay valid.
 type State struct {
 	begin    *begin
-	seq      int // of the last event
+	model    string // model id of the next calls
+	seq      int    // of the last event
 	turn     int // model turns taken
 	thread   *converse.Thread
 	calls    []edge.Call       // tool calls not yet answered
@@ -31,7 +32,7 @@ func New(data json.RawMessage) (State, ledger.Event, error) {
 	if err != nil {
 		return State{}, ledger.Event{}, err
 	}
-	s := State{begin: b, seq: 1, thread: converse.NewThread(b.question)}
+	s := State{begin: b, model: b.Model, seq: 1, thread: converse.NewThread(b.question)}
 	return s, ledger.Event{Seq: 1, Type: ledger.RunStarted, Data: b.data}, nil
 }
 
@@ -56,6 +57,13 @@ func (s State) Start() Start { return s.begin.Start }
 // Thread returns the conversation so far.
 func (s State) Thread() *converse.Thread { return s.thread }
 
+// WithModel returns the state with another model in the chair for the calls to
+// come. Only a fork does this, at its fork point, and it records it.
+func (s State) WithModel(id string) State {
+	s.model = id
+	return s
+}
+
 // Next returns the calls the run waits for: one model call, or the unanswered
 // tool calls of the last turn, in call order. It returns nil when the run is
 // done.
@@ -72,7 +80,7 @@ func (s State) Next() []edge.Call {
 
 // Request returns the model request that the conversation so far would send.
 func (s State) Request() converse.Request {
-	return converse.Request{Model: s.begin.Model, Messages: s.thread, Rest: s.begin.rest, Cache: s.begin.Cache}
+	return converse.Request{Model: s.model, Messages: s.thread, Rest: s.begin.rest, Cache: s.begin.Cache}
 }
 
 // Apply takes the return of the first call of Next and gives the next State
