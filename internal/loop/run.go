@@ -2,6 +2,8 @@ package loop
 
 import (
 	"context"
+	"errors"
+	"math"
 
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
@@ -26,7 +28,12 @@ func (f SinkFunc) Took(call edge.Call, ret edge.Return, events []ledger.Event) e
 // last State reached, with an error too. The error is the edge's or the sink's,
 // or says that a return could not be applied.
 func Run(ctx context.Context, s State, e edge.Edge, sink Sink) (State, error) {
-	for !s.Done() {
+	return RunTo(ctx, s, e, sink, math.MaxInt)
+}
+
+// RunTo is Run, but returns as soon as the event seq has happened.
+func RunTo(ctx context.Context, s State, e edge.Edge, sink Sink, seq int) (State, error) {
+	for !s.Done() && s.Seq() < seq {
 		err := edge.DoAll(ctx, e, s.Next(), func(call edge.Call, r edge.Return) error {
 			next, events, err := s.Apply(r)
 			if err != nil {
@@ -36,11 +43,17 @@ func Run(ctx context.Context, s State, e edge.Edge, sink Sink) (State, error) {
 				return err
 			}
 			s = next
+			if s.Seq() >= seq {
+				return errReached
+			}
 			return nil
 		})
-		if err != nil {
+		if err != nil && !errors.Is(err, errReached) {
 			return s, err
 		}
 	}
 	return s, nil
 }
+
+// errReached ends a turn's calls when RunTo has come as far as it was asked to.
+var errReached = errors.New("reached the event asked for")

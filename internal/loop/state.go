@@ -17,7 +17,7 @@ type State struct {
 	begin    *begin
 	model    string // model id of the next calls
 	seq      int    // of the last event
-	turn     int // model turns taken
+	turn     int    // model turns taken
 	thread   *converse.Thread
 	calls    []edge.Call       // tool calls not yet answered
 	answers  []json.RawMessage // toolResult blocks of this turn, in call order; nil where the return is awaited
