@@ -11,9 +11,10 @@ import (
 
 // Echo returns the assistant message to put into the conversation for a turn.
 // It is the model's own message, byte for byte, except where Bedrock would
-// refuse to read it back: blank text blocks are dropped, a repeated toolUseId
-// gets a suffix, and an empty message becomes a short text. ids are the tool
-// use ids in call order as they stand in the echo.
+// refuse to read it back: blank text blocks are dropped, a missing or null tool
+// input becomes {}, characters that ids and tool names may not hold become "_",
+// a repeated toolUseId gets a suffix, and an empty message becomes a short text.
+// ids are the tool use ids in call order as they stand in the echo.
 func Echo(t Turn) (message json.RawMessage, ids []string) {
 	seen := map[string]bool{}
 	repaired := false
@@ -23,12 +24,11 @@ func Echo(t Turn) (message json.RawMessage, ids []string) {
 			repaired = true
 			continue
 		}
-		use, found, err := parseToolUse(block)
-		if err == nil && found {
-			id := fresh(use.ID, seen)
+		if use, found, err := parseToolUse(block); err == nil && found {
+			id := fresh(acceptable(use.ID, "_.:-"), seen)
 			ids = append(ids, id)
-			if id != use.ID {
-				block, repaired = withID(block, id), true
+			if fixed := repairCall(block, use, id); fixed != nil {
+				block, repaired = fixed, true
 			}
 		}
 		blocks = append(blocks, block)
@@ -61,25 +61,56 @@ func blank(block json.RawMessage) bool {
 	return json.Unmarshal(block, &b) == nil && strings.TrimSpace(b.Text) == ""
 }
 
-// fresh returns id, or id with a suffix where it was seen before; at most 64
-// bytes, the API's limit.
+// fresh returns id, or id with a suffix where it was seen before; at most
+// maxName bytes.
 func fresh(id string, seen map[string]bool) string {
 	out := id
 	for n := 2; seen[out]; n++ {
 		suffix := fmt.Sprintf("-%d", n)
-		out = id[:min(len(id), 64-len(suffix))] + suffix
+		out = id[:min(len(id), maxName-len(suffix))] + suffix
 	}
 	seen[out] = true
 	return out
 }
 
-func withID(block json.RawMessage, id string) json.RawMessage {
-	outer, _ := Members(block) // parseToolUse read it already
-	inner, _ := Members(outer["toolUse"])
-	inner["toolUseId"] = ledger.AppendString(nil, id)
-	outer["toolUse"], _ = ledger.CanonValue(inner)
-	out, _ := ledger.CanonValue(outer)
-	return out
+// maxName is how long a tool's name or a tool use id may be.
+const maxName = 64
+
+// acceptable returns s as the API takes it for an id or a tool name: letters,
+// digits and the extra characters, 1 to 64 of them.
+func acceptable(s, extra string) string {
+	s = strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(extra, r) {
+			return r
+		}
+		return '_'
+	}, s)
+	if s == "" {
+		return "_"
+	}
+	return s[:min(len(s), maxName)]
+}
+
+// repairCall returns the block with what Bedrock would refuse replaced, nil if
+// there is nothing. parseToolUse read the block already, so it is an object.
+func repairCall(block json.RawMessage, use ToolUse, id string) json.RawMessage {
+	var fixed json.RawMessage
+	set := func(name string, value json.RawMessage) {
+		if fixed == nil {
+			fixed = block
+		}
+		fixed, _ = withToolUse(fixed, name, value)
+	}
+	if id != use.ID {
+		set("toolUseId", ledger.AppendString(nil, id))
+	}
+	if name := acceptable(use.Name, "_-"); name != use.Name {
+		set("name", ledger.AppendString(nil, name))
+	}
+	if input := member(member(block, "toolUse"), "input"); len(input) == 0 || input[0] != '{' {
+		set("input", json.RawMessage(`{}`))
+	}
+	return fixed
 }
 
 // Message builds a canonical message from canonical blocks.

@@ -12,8 +12,9 @@ import (
 // Rest is the part of a Converse body beside the messages, canonical JSON with
 // its digest. It is made once per run and shared by every request of it.
 type Rest struct {
-	body json.RawMessage
-	sum  string
+	body   json.RawMessage
+	sum    string
+	points int // cache points in system and tools, which share Bedrock's limit
 }
 
 // NewRest canonicalises the members beside "messages". It refuses a body that
@@ -33,7 +34,26 @@ func NewRest(object json.RawMessage) (Rest, error) {
 	if _, found := members["messages"]; found {
 		return Rest{}, fmt.Errorf(`read request members: "messages" belongs to the thread`)
 	}
-	return Rest{body: body, sum: ledger.Digest(body)}, nil
+	return Rest{body: body, sum: ledger.Digest(body), points: cachePoints(body)}, nil
+}
+
+// maxCachePoints is how many cache points Bedrock takes in one request.
+const maxCachePoints = 4
+
+// cachePoints counts the cache points of system and tools. Elements that are
+// no objects are Bedrock's to refuse.
+func cachePoints(body json.RawMessage) int {
+	n := 0
+	for _, list := range []json.RawMessage{member(body, "system"), member(member(body, "toolConfig"), "tools")} {
+		var blocks []json.RawMessage
+		_ = json.Unmarshal(list, &blocks) // no list holds no cache points
+		for _, b := range blocks {
+			if member(b, "cachePoint") != nil {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // JSON returns the canonical members. The caller must not modify it.
@@ -49,8 +69,8 @@ type CacheRule string
 
 // The rules. CacheNone places none. CacheTail ends each of the last two user
 // messages with a cache point, so that a turn reads what the turn before
-// wrote and writes what the next will read. CacheTail1h asks for the one-hour
-// lifetime.
+// wrote and writes what the next will read; fewer where system and tools leave
+// less of Bedrock's four. CacheTail1h asks for the one-hour lifetime.
 const (
 	CacheNone   CacheRule = ""
 	CacheTail   CacheRule = "tail-5m"
@@ -115,14 +135,19 @@ func (r Request) Wire() []json.RawMessage {
 	if r.Cache == CacheTail1h {
 		point = `,{"cachePoint":{"ttl":"1h","type":"default"}}]`
 	}
-	for i, placed := len(messages)-1, 0; i >= 0 && placed < 2; i-- {
-		if end := bytes.LastIndex(messages[i], []byte(`],"role":"user"}`)); end > 0 {
-			m := slices.Concat(messages[i][:end], []byte(point), messages[i][end+1:])
-			messages[i], placed = m, placed+1
+	room := min(2, maxCachePoints-r.Rest.points)
+	for i := len(messages) - 1; i >= 0 && room > 0; i-- {
+		if end, found := bytes.CutSuffix(messages[i], []byte(userEnd)); found && !bytes.HasSuffix(end, []byte{'['}) {
+			messages[i] = slices.Concat(end, []byte(point), []byte(userEnd[1:]))
+			room--
 		}
 	}
 	return messages
 }
+
+// userEnd is how every canonical user message ends. It must be looked for at
+// the end alone: a tool's input may hold the same text.
+const userEnd = `],"role":"user"}`
 
 // insertMember adds a member to a canonical object at its sorted place. member
 // is `"name":value`.

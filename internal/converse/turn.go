@@ -116,10 +116,7 @@ func checked(body json.RawMessage) (json.RawMessage, error) {
 // divertInputs rewrites a response whose tool inputs are not all objects.
 func divertInputs(turn Turn) (json.RawMessage, error) {
 	var ext Extension
-	message := struct {
-		Content []json.RawMessage `json:"content"`
-		Role    string            `json:"role"`
-	}{slices.Clone(turn.Blocks), "assistant"}
+	blocks := slices.Clone(turn.Blocks)
 	for i, block := range turn.Blocks {
 		use, found, err := parseToolUse(block)
 		if err != nil || !found || use.Input[0] == '{' {
@@ -129,38 +126,52 @@ func divertInputs(turn Turn) (json.RawMessage, error) {
 			ext.Malformed = map[string]string{}
 		}
 		ext.Malformed[fmt.Sprint(i)] = string(use.Input)
-		if message.Content[i], err = withEmptyInput(block); err != nil {
+		if blocks[i], err = withToolUse(block, "input", json.RawMessage(`{}`)); err != nil {
 			return nil, err
 		}
 	}
-	return withMessage(turn.Raw, message, ext)
+	return withBlocks(turn.Raw, blocks, ext)
 }
 
-func withEmptyInput(block json.RawMessage) (json.RawMessage, error) {
-	outer, err := Members(block)
+// withToolUse returns a toolUse block with one member of the call replaced.
+func withToolUse(block json.RawMessage, name string, value json.RawMessage) (json.RawMessage, error) {
+	call, err := withMember(member(block, "toolUse"), name, value)
 	if err != nil {
 		return nil, err
 	}
-	inner, err := Members(outer["toolUse"])
-	if err != nil {
-		return nil, err
-	}
-	inner["input"] = json.RawMessage(`{}`)
-	outer["toolUse"], err = ledger.CanonValue(inner)
-	if err != nil {
-		return nil, err
-	}
-	return ledger.CanonValue(outer)
+	return withMember(block, "toolUse", call)
 }
 
-func withMessage(raw json.RawMessage, message any, ext Extension) (json.RawMessage, error) {
+// withMember returns an object with one member added or replaced and all others
+// kept as they are.
+func withMember(object json.RawMessage, name string, value json.RawMessage) (json.RawMessage, error) {
+	members, err := Members(object)
+	if err != nil {
+		return nil, err
+	}
+	members[name] = value
+	return ledger.CanonValue(members)
+}
+
+// withBlocks puts other blocks and the extension into a response.
+func withBlocks(raw json.RawMessage, blocks []json.RawMessage, ext Extension) (json.RawMessage, error) {
+	content, err := ledger.CanonValue(blocks)
+	if err != nil {
+		return nil, err
+	}
+	message, err := withMember(messageOf(raw), "content", content)
+	if err != nil {
+		return nil, err
+	}
+	output, err := withMember(member(raw, "output"), "message", message)
+	if err != nil {
+		return nil, err
+	}
 	members, err := Members(raw)
 	if err != nil {
 		return nil, err
 	}
-	if members["output"], err = ledger.CanonValue(map[string]any{"message": message}); err != nil {
-		return nil, err
-	}
+	members["output"] = output
 	if ext.Malformed != nil || ext.Unknown != nil {
 		if members[extension], err = ledger.CanonValue(ext); err != nil {
 			return nil, err
@@ -196,7 +207,11 @@ func ParseTurn(body json.RawMessage) (Turn, error) {
 	case r.StopReason == nil:
 		return Turn{}, fmt.Errorf("read model response: /stopReason: missing, so the answer may be cut off")
 	}
-	t := Turn{Raw: body, Message: messageOf(body), Blocks: r.Output.Message.Content, StopReason: *r.StopReason, Usage: r.Usage}
+	message := messageOf(body)
+	if message == nil {
+		return Turn{}, fmt.Errorf("read model response: expected canonical JSON, found another spelling")
+	}
+	t := Turn{Raw: body, Message: message, Blocks: r.Output.Message.Content, StopReason: *r.StopReason, Usage: r.Usage}
 	for i, block := range t.Blocks {
 		use, found, err := parseToolUse(block)
 		if err != nil {
@@ -234,21 +249,19 @@ func member(object json.RawMessage, name string) json.RawMessage {
 // parseToolUse reads a block if it is a call for the caller to run. A server
 // tool's call (type server_tool_use) is the provider's own business.
 func parseToolUse(block json.RawMessage) (ToolUse, bool, error) {
-	if !bytes.HasPrefix(block, []byte(`{"toolUse":`)) {
+	call := member(block, "toolUse") // not by prefix: a block may have members beside it
+	if call == nil {
 		return ToolUse{}, false, nil
 	}
-	var b struct {
-		ToolUse struct {
-			ID    string          `json:"toolUseId"`
-			Name  string          `json:"name"`
-			Input json.RawMessage `json:"input"`
-			Type  string          `json:"type"`
-		} `json:"toolUse"`
+	var u struct {
+		ID    string          `json:"toolUseId"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+		Type  string          `json:"type"`
 	}
-	if err := json.Unmarshal(block, &b); err != nil {
+	if err := json.Unmarshal(call, &u); err != nil {
 		return ToolUse{}, false, fmt.Errorf("toolUse: %w", err)
 	}
-	u := b.ToolUse
 	if u.Type == "server_tool_use" {
 		return ToolUse{}, false, nil
 	}

@@ -84,10 +84,11 @@ func (c *canoniser) peek() byte {
 }
 
 func (c *canoniser) value(depth int) error {
-	if depth > maxDepth {
+	b := c.peek()
+	if depth >= maxDepth && (b == '{' || b == '[') {
 		return fmt.Errorf("canonical JSON: at byte %d: nested deeper than %d: %w", c.pos, maxDepth, ErrSyntax)
 	}
-	switch b := c.peek(); {
+	switch {
 	case b == '{':
 		return c.object(depth)
 	case b == '[':
