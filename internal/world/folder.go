@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
 // A world comes from anywhere, a compressed log can be a thousand times its
@@ -141,7 +142,10 @@ func (d *folder) read(name string) (file, error) {
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
-	return newFile(name, bytes.ToValidUTF8(data, []byte("\ufffd"))), nil
+	if !utf8.Valid(data) {
+		data = bytes.ToValidUTF8(data, []byte("\ufffd"))
+	}
+	return newFile(name, data), nil
 }
 
 func newFile(name string, data []byte) file {
@@ -157,7 +161,7 @@ func (d *folder) readAll(name string) ([]byte, error) {
 	var r io.Reader = f
 	if strings.HasSuffix(name, ".gz") {
 		if r, err = gzip.NewReader(f); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("not a gzip file: %w", err)
 		}
 	}
 	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))

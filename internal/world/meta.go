@@ -208,8 +208,10 @@ func parseTime(s string) (time.Time, string, error) {
 
 func rfc(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// clip cuts s after n bytes, at a character, and marks the cut.
+// clip makes s valid UTF-8, cuts it after n bytes, at a character, and marks the
+// cut.
 func clip(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
 	if len(s) <= n {
 		return s
 	}
