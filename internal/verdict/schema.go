@@ -14,7 +14,7 @@ func Schema() json.RawMessage {
 		`"class":{"description":"kind of mechanism","enum":["change","saturation","dependency","load","failure","unknown"],"type":"string"},` +
 		`"component":{"description":"the service or resource at fault, \"\" if inconclusive","type":"string"},` +
 		`"confidence":{"enum":["high","medium","low","none"],"type":"string"},` +
-		`"evidence":{"description":"addresses of the results the conclusion rests on","items":{"pattern":"^E[1-9][0-9]*(#(/.*)?)?$","type":"string"},"type":"array"},` +
+		`"evidence":{"description":"addresses of the results the conclusion rests on","items":{"pattern":"^E[1-9][0-9]{0,8}(#(/[^\\r\\n]*)?)?$","type":"string"},"type":"array"},` +
 		`"mechanism":{"description":"how it fails, in one sentence","type":"string"},` +
 		`"not_examined":{"description":"what was not looked at and could change the conclusion","items":{"type":"string"},"type":"array"},` +
 		`"recommendation":{"description":"what to do next, and who","type":"string"},` +

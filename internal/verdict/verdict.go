@@ -7,8 +7,8 @@
 // loop stays pure and the problems read as advice to the model.
 //
 // Two verdicts are the same finding when component, class and change agree
-// after trimming, lower-casing and folding "_", "-", "." and spaces. The
-// wording of mechanism and summary is compared by readers, not here. A verdict
+// after trimming, lower-casing and taking any run of "_", "-", "." and spaces
+// for the same separator (v8.41 is not v84.1). The wording of mechanism and summary is compared by readers, not here. A verdict
 // without a component is inconclusive, and two inconclusive verdicts are the
 // same finding.
 //
@@ -17,8 +17,6 @@ package verdict
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 
 	"investigator/internal/ledger"
@@ -60,49 +58,16 @@ func Confidences() []string { return []string{"high", "medium", "low", "none"} }
 // Inconclusive reports whether no component was named.
 func (v Verdict) Inconclusive() bool { return strings.TrimSpace(v.Component) == "" }
 
-// Parse reads a verdict from the input of report_findings. When problems is
-// not empty the verdict is not valid; each one says what is wrong where.
-func Parse(input json.RawMessage) (v Verdict, problems []string) {
-	if err := json.Unmarshal(input, &v); err != nil {
-		return v, []string{fmt.Sprintf("the input does not have the shape of a verdict: %v", err)}
-	}
-	if strings.TrimSpace(v.Summary) == "" {
-		problems = append(problems, "/summary: expected a text, found none")
-	}
-	if !slices.Contains(Confidences(), v.Confidence) {
-		problems = append(problems, fmt.Sprintf("/confidence: expected one of %s, found %q", strings.Join(Confidences(), ", "), v.Confidence))
-	}
-	if !slices.Contains(Classes(), v.Class) {
-		problems = append(problems, fmt.Sprintf("/class: expected one of %s, found %q", strings.Join(Classes(), ", "), v.Class))
-	}
-	if v.Inconclusive() != (v.Confidence == "none") {
-		problems = append(problems, `/component: an inconclusive verdict has component "" and confidence "none"; any other has both`)
-	}
-	for i, address := range v.Evidence {
-		if _, _, err := ParseAddress(address); err != nil {
-			problems = append(problems, fmt.Sprintf("/evidence/%d: %v", i, err))
-		}
-	}
-	return v, problems
-}
-
 // JSON returns the verdict as canonical JSON.
 func (v Verdict) JSON() json.RawMessage {
-	v.Evidence = slices.Concat([]string{}, v.Evidence) // [] rather than null
-	v.RuledOut = slices.Concat([]RuledOut{}, v.RuledOut)
+	if v.Evidence == nil {
+		v.Evidence = []string{} // the schema wants [], not null
+	}
+	if v.RuledOut == nil {
+		v.RuledOut = []RuledOut{}
+	}
 	b, _ := ledger.CanonValue(v) // strings always encode
 	return b
-}
-
-// ParseAddress splits "E7#/deploys/1" into 7 and "/deploys/1".
-func ParseAddress(address string) (seq int, pointer string, err error) {
-	head, pointer, hasPointer := strings.Cut(address, "#")
-	var tail string
-	n, _ := fmt.Sscanf(head, "E%d%s", &seq, &tail)
-	if n != 1 || seq < 1 || (hasPointer && pointer != "" && pointer[0] != '/') {
-		return 0, "", fmt.Errorf(`expected an address like "E7" or "E7#/deploys/1", found %q`, address)
-	}
-	return seq, pointer, nil
 }
 
 // Same reports whether two verdicts are the same finding.
@@ -112,7 +77,11 @@ func Same(a, b Verdict) bool { return len(Differences(a, b)) == 0 }
 type Difference struct{ Member, A, B string }
 
 // Differences lists the deciding members in which a and b differ.
+// Inconclusive verdicts differ in nothing: neither decided anything.
 func Differences(a, b Verdict) []Difference {
+	if a.Inconclusive() && b.Inconclusive() {
+		return nil
+	}
 	var out []Difference
 	for _, d := range []Difference{
 		{"component", a.Component, b.Component}, {"class", a.Class, b.Class}, {"change", a.Change, b.Change},
@@ -125,11 +94,7 @@ func Differences(a, b Verdict) []Difference {
 }
 
 func fold(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch r {
-		case '_', '-', '.', ' ':
-			return -1
-		}
-		return r
-	}, strings.ToLower(strings.TrimSpace(s)))
+	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
+		return strings.ContainsRune("_-. ", r)
+	}), "-")
 }
