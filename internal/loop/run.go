@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"investigator/internal/edge"
@@ -35,6 +36,9 @@ func Run(ctx context.Context, s State, e edge.Edge, sink Sink) (State, error) {
 func RunTo(ctx context.Context, s State, e edge.Edge, sink Sink, seq int) (State, error) {
 	for !s.Done() && s.Seq() < seq {
 		err := edge.DoAll(ctx, e, s.Next(), func(call edge.Call, r edge.Return) error {
+			if err := s.expects(call); err != nil {
+				return err
+			}
 			next, events, err := s.Apply(r)
 			if err != nil {
 				return err
@@ -53,6 +57,20 @@ func RunTo(ctx context.Context, s State, e edge.Edge, sink Sink, seq int) (State
 		}
 	}
 	return s, nil
+}
+
+// expects makes sure that a return belongs to the call it would be applied to:
+// an edge that answers out of order must not swap two tools' results unnoticed.
+func (s State) expects(call edge.Call) error {
+	pending := s.pending()
+	if len(pending) == 0 {
+		return fmt.Errorf("take return of %s call %d.%d: the run waits for no more returns", call.Kind, call.Turn, call.Pos)
+	}
+	if want := pending[0]; call.Kind != want.Kind || call.Turn != want.Turn || call.Pos != want.Pos || call.In != want.In {
+		return fmt.Errorf("take return: expected that of %s call %d.%d, found that of %s call %d.%d: the edge does not keep call order",
+			want.Kind, want.Turn, want.Pos, call.Kind, call.Turn, call.Pos)
+	}
+	return nil
 }
 
 // errReached ends a turn's calls when RunTo has come as far as it was asked to.

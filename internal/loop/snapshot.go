@@ -45,10 +45,17 @@ func (s State) Snapshot() (json.RawMessage, error) {
 }
 
 // Restore reads a snapshot. The state continues exactly as the one it was
-// taken from.
+// taken from. A snapshot no state could have given is refused.
 func Restore(data json.RawMessage) (State, error) {
 	var snap snapshot
-	if err := json.Unmarshal(data, &snap); err != nil {
+	canon, err := ledger.Canon(data)
+	if err != nil {
+		return State{}, fmt.Errorf("read snapshot: %w", err)
+	}
+	if err := json.Unmarshal(canon, &snap); err != nil {
+		return State{}, fmt.Errorf("read snapshot: %w", err)
+	}
+	if err := snap.check(); err != nil {
 		return State{}, fmt.Errorf("read snapshot: %w", err)
 	}
 	b, err := parseStart(snap.Start)
@@ -70,4 +77,31 @@ func Restore(data json.RawMessage) (State, error) {
 		s.calls = append(s.calls, edge.Call{Kind: edge.Tool, Seq: c.Seq, Turn: s.turn, Pos: c.Pos, In: edge.ToolDigest(c.Name, c.Input), Use: use})
 	}
 	return s, nil
+}
+
+// check holds what every State holds: the awaited calls are exactly the gaps
+// among the answers, in order, and their events follow one another.
+func (snap snapshot) check() error {
+	var gaps []int
+	for i, a := range snap.Answers {
+		if a == nil || string(a) == "null" {
+			gaps = append(gaps, i)
+		}
+	}
+	switch {
+	case snap.Seq < 1:
+		return fmt.Errorf("/seq: expected 1 or more, found %d", snap.Seq)
+	case snap.Model == "":
+		return fmt.Errorf("/model: expected a model id, found none")
+	case len(snap.Messages) == 0:
+		return fmt.Errorf("/messages: expected at least the question, found none")
+	case len(gaps) != len(snap.Calls):
+		return fmt.Errorf("/calls: expected %d, one for each answer awaited, found %d", len(gaps), len(snap.Calls))
+	}
+	for i, c := range snap.Calls {
+		if c.Pos != gaps[i] || c.Seq != snap.Seq+1+i {
+			return fmt.Errorf("/calls/%d: expected pos %d and seq %d, found %d and %d", i, gaps[i], snap.Seq+1+i, c.Pos, c.Seq)
+		}
+	}
+	return nil
 }

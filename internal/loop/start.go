@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"investigator/internal/converse"
 	"investigator/internal/ledger"
@@ -60,6 +62,9 @@ func (p Price) Cost(u converse.Usage) int64 {
 
 // JSON returns the canonical data of run.started.
 func (s Start) JSON() (json.RawMessage, error) {
+	if len(s.Request) == 0 {
+		s.Request = json.RawMessage(`{}`)
+	}
 	b, err := ledger.CanonValue(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode run.started: %w", err)
@@ -86,11 +91,14 @@ func parseStart(data json.RawMessage) (*begin, error) {
 	if err := json.Unmarshal(canon, &b.Start); err != nil {
 		return nil, fmt.Errorf("read run.started: %w", err)
 	}
-	if b.Task == "" {
+	if strings.TrimSpace(b.Task) == "" {
 		return nil, fmt.Errorf("read run.started: /task: expected the question to investigate, found none")
 	}
 	if b.Model == "" {
 		return nil, fmt.Errorf("read run.started: /model: expected a model id, found none")
+	}
+	if !slices.Contains([]converse.CacheRule{converse.CacheNone, converse.CacheTail, converse.CacheTail1h}, b.Cache) {
+		return nil, fmt.Errorf("read run.started: /cache: expected %q, %q or %q, found %q", converse.CacheNone, converse.CacheTail, converse.CacheTail1h, b.Cache)
 	}
 	if b.rest, err = converse.NewRest(b.Request); err != nil {
 		return nil, fmt.Errorf("read run.started: /request: %w", err)

@@ -66,8 +66,10 @@ func (s State) WithModel(id string) State {
 
 // Next returns the calls the run waits for: one model call, or the unanswered
 // tool calls of the last turn, in call order. It returns nil when the run is
-// done.
-func (s State) Next() []edge.Call {
+// done. The slice is the caller's.
+func (s State) Next() []edge.Call { return slices.Clone(s.pending()) }
+
+func (s State) pending() []edge.Call {
 	switch {
 	case s.Done():
 		return nil
@@ -87,7 +89,7 @@ func (s State) Request() converse.Request {
 // with the events that follow from it. The error says that the return is not
 // one a world could give, which is a fault of the edge.
 func (s State) Apply(r edge.Return) (State, []ledger.Event, error) {
-	calls := s.Next()
+	calls := s.pending()
 	if len(calls) == 0 {
 		return s, nil, fmt.Errorf("apply return: the run has finished at event %d", s.seq)
 	}

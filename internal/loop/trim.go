@@ -13,27 +13,26 @@ import (
 const trimMark = "[removed to fit the context: "
 
 // overflow makes room when the conversation no longer fits the model's window:
-// the older half of the tool results, at least one, is replaced by a marker
-// that the model can see. The turn that overflowed leaves no message behind.
-// With nothing left to remove the run ends.
+// the older half of the tool results that get smaller by it, at least one
+// message, is replaced by a marker that the model can see. The newest results
+// stay: they are what the model is asked about. The turn that overflowed leaves
+// no message behind. With nothing left to remove the run ends.
 func (s *step) overflow() error {
 	messages := s.thread.Messages()
-	full := resultMessages(messages)
-	if len(full) < 2 { // the newest results are what the model is asked about
+	cuts, err := trimmable(messages)
+	if err != nil {
+		return err
+	}
+	if len(cuts) == 0 {
 		return s.finish(Outcome{Outcome: Stopped, Reason: "the conversation exceeds the model's context window and no older tool result is left to remove"})
 	}
-	removed, bytesBefore := 0, size(messages)
-	for _, i := range full[:(len(full)+1)/2] {
-		if i == full[len(full)-1] {
-			break
-		}
-		trimmed, n, err := trimMessage(messages[i])
-		if err != nil {
-			return err
-		}
-		messages[i], removed = trimmed, removed+n
+	results, saved := 0, 0
+	for _, c := range cuts[:(len(cuts)+1)/2] {
+		saved += len(messages[c.index]) - len(c.message)
+		results += c.results
+		messages[c.index] = c.message
 	}
-	data, err := ledger.CanonValue(map[string]int{"results": removed, "bytes": bytesBefore - size(messages)})
+	data, err := ledger.CanonValue(map[string]int{"results": results, "bytes": saved})
 	if err != nil {
 		return err
 	}
@@ -42,33 +41,35 @@ func (s *step) overflow() error {
 	return s.checkLimits()
 }
 
-func size(messages []json.RawMessage) int {
-	n := 0
-	for _, m := range messages {
-		n += len(m)
-	}
-	return n
+// cut is one message with its results removed.
+type cut struct {
+	index, results int
+	message        json.RawMessage
 }
 
-// resultMessages lists the indices of messages that hold untrimmed results.
-func resultMessages(messages []json.RawMessage) []int {
-	var out []int
+// trimmable lists, oldest first, the messages before the newest results that
+// would get smaller.
+func trimmable(messages []json.RawMessage) ([]cut, error) {
+	var holders []int
 	for i, m := range messages {
-		if bytes.HasPrefix(m, []byte(`{"content":[{"toolResult":`)) && !bytes.Contains(m, []byte(trimMark)) {
-			out = append(out, i)
+		if bytes.HasPrefix(m, []byte(`{"content":[{"toolResult":`)) {
+			holders = append(holders, i)
 		}
 	}
-	return out
+	var out []cut
+	for _, i := range holders[:max(0, len(holders)-1)] {
+		trimmed, n, err := trimMessage(messages[i])
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			out = append(out, cut{i, n, trimmed})
+		}
+	}
+	return out, nil
 }
 
-type resultBlock struct {
-	ToolResult *struct {
-		Content []json.RawMessage `json:"content"`
-		Status  string            `json:"status,omitempty"`
-		ID      string            `json:"toolUseId"`
-	} `json:"toolResult"`
-}
-
+// trimMessage replaces the results that are larger than the marker.
 func trimMessage(message json.RawMessage) (json.RawMessage, int, error) {
 	var m struct {
 		Content []json.RawMessage `json:"content"`
@@ -79,21 +80,44 @@ func trimMessage(message json.RawMessage) (json.RawMessage, int, error) {
 	}
 	n := 0
 	for i, raw := range m.Content {
-		var b resultBlock
-		if err := json.Unmarshal(raw, &b); err != nil || b.ToolResult == nil {
-			continue
-		}
-		keep := b.ToolResult.Content[:0:0]
-		if len(b.ToolResult.Content) > 1 && bytes.HasPrefix(b.ToolResult.Content[0], []byte(`{"text":"evidence E`)) {
-			keep = append(keep, b.ToolResult.Content[0])
-		}
-		mark := fmt.Sprintf("%s%d bytes; call the tool again if you need them]", trimMark, len(raw))
-		b.ToolResult.Content = append(keep, converse.TextBlock(mark))
-		block, err := ledger.CanonValue(b)
+		block, err := trimBlock(raw)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, fmt.Errorf("trim message: %w", err)
 		}
-		m.Content[i], n = block, n+1
+		if block != nil {
+			m.Content[i], n = block, n+1
+		}
 	}
 	return converse.Message(m.Role, m.Content), n, nil
+}
+
+// trimBlock returns a result's block with the marker for content, nil if it is
+// no result, is trimmed already or would not get smaller. The evidence address
+// stays, so that the model can still cite it.
+func trimBlock(raw json.RawMessage) (json.RawMessage, error) {
+	var b struct {
+		ToolResult *struct {
+			Content []json.RawMessage `json:"content"`
+			Status  string            `json:"status,omitempty"`
+			ID      string            `json:"toolUseId"`
+		} `json:"toolResult"`
+	}
+	if err := json.Unmarshal(raw, &b); err != nil || b.ToolResult == nil || len(b.ToolResult.Content) == 0 {
+		return nil, nil // text beside results stays
+	}
+	content := b.ToolResult.Content
+	if bytes.HasPrefix(content[len(content)-1], []byte(`{"text":"`+trimMark)) {
+		return nil, nil
+	}
+	keep := content[:0:0]
+	if len(content) > 1 && bytes.HasPrefix(content[0], []byte(`{"text":"evidence E`)) {
+		keep = append(keep, content[0])
+	}
+	mark := fmt.Sprintf("%s%d bytes; call the tool again if you need them]", trimMark, len(raw))
+	b.ToolResult.Content = append(keep, converse.TextBlock(mark))
+	block, err := ledger.CanonValue(b)
+	if err != nil || len(block) >= len(raw) {
+		return nil, err
+	}
+	return block, nil
 }
