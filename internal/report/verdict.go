@@ -1,0 +1,77 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"investigator/internal/edge"
+	"investigator/internal/loop"
+	"investigator/internal/verdict"
+)
+
+// Headline is a verdict in one line.
+func Headline(v verdict.Verdict) string {
+	if v.Inconclusive() {
+		return "inconclusive"
+	}
+	s := v.Component + " (" + v.Class + ", confidence " + v.Confidence + ")"
+	if v.Change != "" {
+		s += ", change " + v.Change
+	}
+	return s
+}
+
+// Verdict writes a verdict whole.
+func (p *Printer) Verdict(v verdict.Verdict) {
+	p.Line(Bold, "verdict: %s", Headline(v))
+	p.Wrapped("  ", v.Summary)
+	for _, f := range []struct{ label, text string }{
+		{"  mechanism   ", v.Mechanism}, {"  started     ", v.StartedAt}, {"  evidence    ", strings.Join(v.Evidence, ", ")},
+	} {
+		if f.text != "" {
+			p.Wrapped(f.label, f.text)
+		}
+	}
+	for _, r := range v.RuledOut {
+		p.Wrapped("  ruled out   ", r.Hypothesis+": "+r.Reason)
+	}
+	for _, n := range v.NotExamined {
+		p.Wrapped("  not examined ", n)
+	}
+	if v.Recommendation != "" {
+		p.Wrapped("  recommends  ", v.Recommendation)
+	}
+}
+
+// Outcome writes how a run ended, its verdict where it has one.
+func (p *Printer) Outcome(o loop.Outcome) {
+	if v, problems := verdict.Parse(o.Verdict); o.Outcome == loop.Concluded && len(problems) == 0 {
+		p.Verdict(v)
+	} else {
+		p.Line(Yellow, "no typed verdict: %s: %s", o.Outcome, o.Reason)
+		if o.Text != "" {
+			p.Wrapped("  it said     ", o.Text)
+		}
+	}
+	if o.Dropped > 0 {
+		p.Line(Dim, "  %d calls made beside the report were not run", o.Dropped)
+	}
+}
+
+// RestsOn says what a verdict rests on: where the returns before it came from.
+func RestsOn(origins map[edge.Origin]int) string {
+	words := []struct {
+		origin edge.Origin
+		format string
+	}{
+		{edge.Tape, "%d from tape"}, {edge.Patched, "%d patched"}, {edge.Live, "%d sampled live"},
+		{edge.Rule, "%d answered by the rule model"}, {edge.Executed, "%d executed"}, {edge.Refused, "%d refused"},
+	}
+	var parts []string
+	for _, w := range words {
+		if n := origins[w.origin]; n > 0 {
+			parts = append(parts, fmt.Sprintf(w.format, n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
