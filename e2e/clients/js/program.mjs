@@ -36,6 +36,7 @@ function status(err) {
 
 function serviceName(err) {
   const header = err.responseHeaders?.['x-amzn-errortype'] ?? err.headers?.get?.('x-amzn-errortype')
-  const named = err.name && err.name !== 'Error' ? err.name : err.constructor?.name
-  return (header ?? named ?? 'Error').split(':')[0]
+  // Some errors are called Error, and one is a bare object: the class says more, or nothing does.
+  const names = [header, err.name, err.constructor?.name]
+  return (names.find((n) => n && n !== 'Error' && n !== 'Object') ?? 'Error').split(':')[0]
 }

@@ -1,10 +1,15 @@
 """Strands Agents for Python: the library runs the loop and the tools."""
 
+import logging
+
 from strands import Agent, tool
 from strands.models import BedrockModel
 
 from program import MODEL, STREAM, main
 from tools import QUESTION, SYSTEM, TOOLS
+
+# It logs a failed cycle, and an unconfigured logger writes to stderr.
+logging.getLogger("strands").addHandler(logging.NullHandler())
 
 
 def loop():

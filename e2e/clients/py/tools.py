@@ -13,11 +13,13 @@ def _temperature(city):
     return int(os.environ.get("TOOL_OSLO_TEMP") or 3) if city == "Oslo" else 7
 
 
+# Both take the station, though only one declares it: models add arguments that
+# nobody described, and a tool that trips over one ends the run.
 def get_weather(city, id=None):
     return {"city": city, "temp": _temperature(city)}
 
 
-def get_time(city):
+def get_time(city, id=None):
     return {"city": city, "time": "10:00"}
 
 
