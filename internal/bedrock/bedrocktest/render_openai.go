@@ -76,8 +76,7 @@ func callDelta(call object) object { return object{{"tool_calls", []object{call}
 
 // openAIUsageEvent is sent to those who ask for it by stream_options.
 func (a answer) openAIUsageEvent() []frame {
-	root, _ := decode(a.req.Body)
-	if wants, _ := valueAt(root, "stream_options", "include_usage").(bool); !wants {
+	if wants, _ := valueAt(a.req.root, "stream_options", "include_usage").(bool); !wants {
 		return nil
 	}
 	return []frame{{"", append(openAIHead(a, "chat.completion.chunk"), member{"choices", []object{}}, member{"usage", openAIUsage(a.usage)})}}

@@ -25,6 +25,9 @@ type Request struct {
 	Attempt      int
 	InvocationID string // amz-sdk-invocation-id, may be empty
 	Stream       bool
+
+	root    any   // the decoded body, read once for all who need it
+	decoded error // why it could not be decoded
 }
 
 // Message is one message of the conversation, in neutral form.
@@ -37,7 +40,8 @@ type Message struct {
 // not understand is left out, and refusing is the rules' work.
 func parseRequest(op Op, modelID string, header http.Header, body []byte) Request {
 	r := Request{Op: op, ModelID: modelID, Header: header, Body: body, InvocationID: header.Get("amz-sdk-invocation-id")}
-	root, _ := decode(body)
+	root, err := decode(body)
+	r.root, r.decoded = root, err
 	switch op {
 	case OpConverse, OpConverseStream:
 		r.Messages = converseMessages(root)

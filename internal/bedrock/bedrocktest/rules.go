@@ -76,16 +76,29 @@ func (v Validator) anthropicRules() []rule {
 
 // Validate answers the refusal the service would give, or nil.
 func (v Validator) Validate(op Op, modelID string, body []byte) *APIError {
+	root, err := decode(body)
+	if e := v.checkForm(op, modelID, body, err); e != nil {
+		return e
+	}
+	return v.judge(op, modelID, root)
+}
+
+// checkForm holds the rules that come before the body can be read.
+func (v Validator) checkForm(op Op, modelID string, body []byte, decoding error) *APIError {
 	if e := v.checkModelID(op, modelID); e != nil {
 		return e
 	}
 	if e := checkJSON(body); e != nil {
 		return e
 	}
-	root, err := decode(body)
-	if err != nil {
-		return invalid("The request body is not valid JSON: %v", err)
+	if decoding != nil {
+		return invalid("The request body is not valid JSON: %v", decoding)
 	}
+	return nil
+}
+
+// judge applies the rules to a decoded body.
+func (v Validator) judge(op Op, modelID string, root any) *APIError {
 	switch op {
 	case OpCountTokens:
 		return v.countTokens(modelID, root)
@@ -139,7 +152,7 @@ func (v Validator) checkModelID(op Op, id string) *APIError {
 	if op == OpApplyGuardrail || op == OpChatCompletions || op == OpMessages {
 		return nil
 	}
-	ok := len(id) <= 2048 && regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9.:/_-]*$`).MatchString(id)
+	ok := id != "" && len(id) <= 2048 && only(id[:1], "") && only(id, ".:/_-")
 	if strings.HasPrefix(id, "arn:") {
 		ok = regexp.MustCompile(`^arn:aws(-[a-z-]+)?:(bedrock|sagemaker):[a-z0-9-]{1,20}:([0-9]{12})?:[a-z-]+/[a-zA-Z0-9.:/_-]+$`).MatchString(id)
 	}

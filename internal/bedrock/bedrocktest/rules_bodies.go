@@ -62,7 +62,7 @@ func checkAnthropicBlock(m message, b block) *APIError {
 
 func validName(s string) bool {
 	var v violations
-	v.name("", s, namePattern, false)
+	v.name("", s, nameExtra, false)
 	return len(v.found) == 0
 }
 

@@ -3,7 +3,6 @@ package bedrocktest
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -18,7 +17,7 @@ func (v *violations) add(at, shown, constraint string) {
 // name checks a string of 1–64 characters. Values inside messages are not
 // quoted by the service, values inside toolConfig are (litellm#19384 beside
 // openclaw#12892); the order of the three lines is that of those reports.
-func (v *violations) name(at, value, pattern string, quote bool) {
+func (v *violations) name(at, value string, extra string, quote bool) {
 	shown := ""
 	if quote {
 		shown = "'" + value + "' "
@@ -26,18 +25,31 @@ func (v *violations) name(at, value, pattern string, quote bool) {
 	if len(value) > 64 {
 		v.add(at, shown, "have length less than or equal to 64")
 	}
-	if !regexp.MustCompile(`^` + pattern + `$`).MatchString(value) {
-		v.add(at, shown, "satisfy regular expression pattern: "+pattern)
+	if value == "" || !only(value, extra) {
+		v.add(at, shown, "satisfy regular expression pattern: [a-zA-Z0-9"+extra+"]+")
 	}
 	if value == "" {
 		v.add(at, shown, "have length greater than or equal to 1")
 	}
 }
 
+// What names and ids may hold beside letters and digits, as the patterns of the
+// service model spell it.
 const (
-	namePattern = `[a-zA-Z0-9_-]+`
-	idPattern   = `[a-zA-Z0-9_.:-]+`
+	nameExtra = "_-"
+	idExtra   = "_.:-"
 )
+
+// only says whether s holds letters, digits and bytes of extra alone.
+func only(s, extra string) bool {
+	for _, c := range []byte(s) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && strings.IndexByte(extra, c) < 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // Rules 11 and 12, and the neighbouring constraints of the service model.
 func checkConstraints(c *conversation) *APIError {
@@ -48,10 +60,10 @@ func checkConstraints(c *conversation) *APIError {
 		for _, b := range m.blocks {
 			at := fmt.Sprintf("messages.%d.member.content.%d.member.%s.", m.index+1, b.index+1, b.kind)
 			if b.kind == "toolUse" {
-				v.name(at+"name", textAt(b.body, "name"), namePattern, false)
+				v.name(at+"name", textAt(b.body, "name"), nameExtra, false)
 			}
 			if b.kind == "toolUse" || b.kind == "toolResult" {
-				v.name(at+"toolUseId", textAt(b.body, "toolUseId"), idPattern, false)
+				v.name(at+"toolUseId", textAt(b.body, "toolUseId"), idExtra, false)
 			}
 		}
 	}
@@ -84,7 +96,7 @@ func (v *violations) tools(root any) {
 			continue
 		}
 		at := fmt.Sprintf("toolConfig.tools.%d.member.toolSpec.", i+1)
-		v.name(at+"name", textAt(spec, "name"), namePattern, true)
+		v.name(at+"name", textAt(spec, "name"), nameExtra, true)
 		if d, ok := spec["description"].(string); ok && d == "" {
 			v.add(at+"description", "'' ", "have length greater than or equal to 1")
 		}

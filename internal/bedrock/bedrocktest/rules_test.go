@@ -166,7 +166,9 @@ func TestRulesOfAnthropicBodies(t *testing.T) {
 }
 
 func TestRulesOfTheRest(t *testing.T) {
-	chat := func(messages string) string { return `{"model":"openai.gpt-oss-120b-1:0","messages":[` + messages + `]}` }
+	chat := func(messages string) string {
+		return `{"model":"openai.gpt-oss-120b-1:0","messages":[` + messages + `]}`
+	}
 	calls := `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"now","arguments":"{}"}}]}`
 	tests := []struct {
 		op         Op

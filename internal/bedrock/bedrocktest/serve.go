@@ -97,15 +97,14 @@ func (s *Server) answer(req Request) (reply, Turn) {
 	if e := s.refuse(req); e != nil {
 		return errorReply(req.Op, e), Turn{}
 	}
-	root, _ := decode(req.Body) // it was valid a line ago
 	switch req.Op {
 	case OpCountTokens:
-		return jsonReply(object{{"inputTokens", countTokens(root)}}), Turn{}
+		return jsonReply(object{{"inputTokens", countTokens(req.root)}}), Turn{}
 	case OpApplyGuardrail:
-		return jsonReply(applyGuardrail(root, s.opts.Blocked)), Turn{}
+		return jsonReply(applyGuardrail(req.root, s.opts.Blocked)), Turn{}
 	}
 	turn := s.opts.Script(req)
-	a := answer{req: req, turn: turn, usage: s.cache.charge(req.ModelID, root), id: requestID(s.opts.Seed, req.Number)}
+	a := answer{req: req, turn: turn, usage: s.cache.charge(req.ModelID, req.root), id: requestID(s.opts.Seed, req.Number)}
 	a.usage.Output = outputTokens(turn.Content)
 	if turn.Usage != nil {
 		a.usage = *turn.Usage
@@ -121,7 +120,10 @@ func (s *Server) refuse(req Request) *APIError {
 		return &APIError{http.StatusForbidden, "MissingAuthenticationTokenException", "Missing Authentication Token"}
 	}
 	v := Validator{ContextTokens: s.opts.ContextTokens, Models: s.opts.Models}
-	if e := v.Validate(req.Op, req.ModelID, req.Body); e != nil {
+	if e := v.checkForm(req.Op, req.ModelID, req.Body, req.decoded); e != nil {
+		return e
+	}
+	if e := v.judge(req.Op, req.ModelID, req.root); e != nil {
 		return e
 	}
 	return s.reasoning.check(req)
