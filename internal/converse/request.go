@@ -172,13 +172,11 @@ func insertMember(object json.RawMessage, name string, member []byte) json.RawMe
 	return append(out, object[pos:]...)
 }
 
-// Members splits an object into its members, values raw.
+// Members splits an object into its members, values raw. The error quotes the
+// beginning of what is no object.
 func Members(object json.RawMessage) (map[string]json.RawMessage, error) {
 	var m map[string]json.RawMessage
-	if err := json.Unmarshal(object, &m); err != nil {
-		return nil, err
-	}
-	if m == nil {
+	if err := json.Unmarshal(object, &m); err != nil || m == nil {
 		return nil, fmt.Errorf("expected an object, found %.20s", object)
 	}
 	return m, nil
