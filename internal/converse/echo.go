@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"investigator/internal/ledger"
 )
@@ -115,7 +116,11 @@ func repairCall(block json.RawMessage, use ToolUse, id string) json.RawMessage {
 
 // Message builds a canonical message from canonical blocks.
 func Message(role string, blocks []json.RawMessage) json.RawMessage {
-	out := []byte(`{"content":[`)
+	size := len(role) + 32
+	for _, b := range blocks {
+		size += len(b) + 1
+	}
+	out := append(make([]byte, 0, size), `{"content":[`...)
 	for i, b := range blocks {
 		if i > 0 {
 			out = append(out, ',')
@@ -149,12 +154,12 @@ const EmptyMark = "(the tool returned nothing)"
 // string as text, and everything else as the text of its JSON, because Bedrock
 // accepts only objects as json.
 func (r ToolResult) Block() json.RawMessage {
-	out := []byte(`{"toolResult":{"content":[`)
+	out := append(make([]byte, 0, len(r.Result)+len(r.ID)+len(r.Address)+128), `{"toolResult":{"content":[`...)
 	if r.Address != "" {
 		out = append(out, TextBlock("evidence "+r.Address)...)
 		out = append(out, ',')
 	}
-	out = append(out, resultContent(r.Result)...)
+	out = appendContent(out, r.Result)
 	out = append(out, `],"status":`...)
 	if r.Error {
 		out = append(out, `"error"`...)
@@ -169,34 +174,44 @@ func (r ToolResult) Block() json.RawMessage {
 // content blocks (images, documents) to pass to the model as they are.
 const ContentMember = "$content"
 
-func resultContent(result json.RawMessage) []byte {
-	if len(result) == 0 {
-		return TextBlock(EmptyMark)
+func appendContent(dst []byte, result json.RawMessage) []byte {
+	switch {
+	case len(result) == 0 || blankString(result):
+		return append(dst, TextBlock(EmptyMark)...)
+	case result[0] == '"':
+		return append(append(append(dst, `{"text":`...), result...), '}')
+	case result[0] != '{':
+		return append(dst, TextBlock(string(result))...)
 	}
-	switch result[0] {
-	case '{':
-		if blocks := contentBlocks(result); blocks != nil {
-			return blocks
-		}
-		return append(append([]byte(`{"json":`), result...), '}')
-	case '"':
-		if strings.TrimSpace(decodeString(result)) == "" {
-			return TextBlock(EmptyMark)
-		}
-		return append(append([]byte(`{"text":`), result...), '}')
+	if blocks := contentBlocks(result); blocks != nil {
+		return append(dst, blocks...)
 	}
-	return TextBlock(string(result))
+	return append(append(append(dst, `{"json":`...), result...), '}')
 }
 
+// blankString reports whether canonical JSON is a string of white space alone.
+// Nearly every text is told apart by its first character.
+func blankString(quoted json.RawMessage) bool {
+	if quoted[0] != '"' {
+		return false
+	}
+	if c := quoted[1]; ' ' < c && c < utf8.RuneSelf && c != '\\' && c != '"' {
+		return false
+	}
+	return strings.TrimSpace(decodeString(quoted)) == ""
+}
+
+// contentBlocks returns the inside of the array that is the result's one member,
+// nil if the result is not of that form.
 func contentBlocks(result json.RawMessage) []byte {
+	if !bytes.HasPrefix(result, []byte(`{"`+ContentMember+`":[`)) {
+		return nil
+	}
 	spans, err := ledger.MemberSpans(result)
-	if err != nil || len(spans) != 1 || spans[0].Name != ContentMember {
+	if err != nil || len(spans) != 1 || len(spans[0].Value) <= len(`[]`) {
 		return nil
 	}
 	v := spans[0].Value
-	if len(v) <= 2 || v[0] != '[' {
-		return nil
-	}
 	return v[1 : len(v)-1]
 }
 
