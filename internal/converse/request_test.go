@@ -51,6 +51,9 @@ func TestThreadsShareTheirPast(t *testing.T) {
 	if left.Sum() == right.Sum() || left.Sum() != NewThread(left.Messages()...).Sum() {
 		t.Error("Sum does not identify the messages")
 	}
+	if NewThread(userSays("x"), modelSays("a")).Sum() == past.Sum() || NewThread(modelSays("a"), userSays("q")).Sum() == past.Sum() {
+		t.Error("Sum does not depend on every message and its place")
+	}
 	left.Messages()[0] = userSays("scribbled")
 	if string(past.Messages()[0]) != string(userSays("q")) {
 		t.Error("Messages handed out the thread's own slice")

@@ -27,7 +27,7 @@ func Packages() []Package {
 		{Name: "verdict", Layers: []string{"ledger"}},
 		{Name: "edge", Layers: []string{"converse", "ledger"}},
 		{Name: "loop", Layers: core},
-		{Name: "rule", Layers: core},
+		{Name: "rule", Layers: aboveLoop}, // it reads the words the loop says to a model
 		{Name: "price", Layers: aboveLoop, Modules: []string{"embed"}},
 		{Name: "faults", Layers: aboveLoop, Modules: []string{"github.com/evanphx/json-patch/v5", "github.com/go-openapi/jsonpointer"}},
 		{Name: "diff", Layers: aboveLoop, Modules: []string{"github.com/go-openapi/jsonpointer", "github.com/wI2L/jsondiff"}},
