@@ -90,6 +90,7 @@ func advice() []advised {
 
 		{"ValidationException", "on-demand throughput isn", "Use an inference profile: put us., eu., apac. or global. before the model id, such as us.anthropic.…, or give the profile's ARN."},
 		{"ValidationException", "model identifier is invalid", "Check --model and --region: `aws bedrock list-foundation-models` and `aws bedrock list-inference-profiles` show what the region has."},
+		{"ValidationException", "temperature", "Newer Claude models take no temperature: leave it out."},
 		{"ValidationException", "doesn't support tool use", "The investigation needs a model that calls tools: take another with --model."},
 		{"ResourceNotFoundException", "", "The model or profile is not in this region, or is no longer offered: `aws bedrock list-inference-profiles` shows what is."},
 		{"ThrottlingException", "per day", "The account's daily quota of tokens is used up: raise it in Service Quotas, or take another model."},

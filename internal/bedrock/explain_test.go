@@ -16,6 +16,7 @@ func TestExplain(t *testing.T) {
 		{"ValidationException", "Invocation of model ID anthropic.claude-x with on-demand throughput isn’t supported. Retry your request with the ID or ARN of an inference profile that contains this model.", "inference profile"},
 		{"ValidationException", "Invocation of model ID x with on-demand throughput isn't supported.", "inference profile"},
 		{"ValidationException", "The provided model identifier is invalid.", "list-foundation-models"},
+		{"ValidationException", "The model returned the following errors: `temperature` is deprecated for this model.", "leave it out"},
 		{"ExpiredTokenException", "The security token included in the request is expired", "aws sso login"},
 		{"UnrecognizedClientException", "The security token included in the request is invalid.", "AWS_ACCESS_KEY_ID"},
 		{"ThrottlingException", "Too many tokens per day, please wait before trying again.", "daily quota"},
