@@ -39,7 +39,7 @@ func (v Validator) converseRules() []rule {
 	return []rule{
 		{"11,12", "openclaw#12892, awslabs/mcp#3181, pydantic-ai#4631, llama_index#22775, bifrost#6300, litellm#19384", checkConstraints},
 		{"8", "dify#16421, vercel/ai#7537, strands#998", checkToolConfig},
-		{"a", "langchain-aws#130 (the neighbour of rule 2)", checkEmptyContent},
+		{"a", "earendil-works/pi#3443", checkEmptyContent},
 		{"1", "langgenius/dify#12340", checkStartsWithUser},
 		{"10", "aws-sdk-js-v3#7330, sympozium#255, spring-ai-alibaba#3082", checkJSONObjects},
 		{"3", "OpenHands#5339, botocore#3525", checkBlankText},

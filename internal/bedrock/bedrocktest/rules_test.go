@@ -152,6 +152,7 @@ func TestRulesOfAnthropicBodies(t *testing.T) {
 		{"thinking", with(body(ask, assistant(use("a")), user(res("a"))), `"thinking":{"type":"enabled"}`), "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`."},
 		{"five points", body(user(strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}},`, 5), ","))), "A maximum of 4 blocks with cache_control may be provided. Found 5."},
 		{"too long", body(user(`{"type":"text","text":"` + strings.Repeat("x", 900_000) + `"}`)), "prompt is too long: "},
+		{"1h after 5m", body(user(`{"type":"text","text":"x","cache_control":{"type":"ephemeral"}},{"type":"text","text":"y","cache_control":{"type":"ephemeral","ttl":"1h"}}`)), "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -163,6 +164,15 @@ func TestRulesOfAnthropicBodies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The same rule reads the model from the path or from the body.
+func TestRulesOfAnthropicPrefill(t *testing.T) {
+	body := `{"model":"claude-opus-4-7","anthropic_version":"x","max_tokens":10,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"I"}]}`
+	const want = "This model does not support assistant message prefill. The conversation must end with a user message."
+	judge(t, Validate(OpMessages, "", []byte(body)), want)
+	judge(t, Validate(OpInvoke, "global.anthropic.claude-opus-4-6-v1", []byte(body)), want)
+	judge(t, Validate(OpInvoke, "anthropic.claude-haiku-4-5", []byte(body)), "")
 }
 
 func TestRulesOfTheRest(t *testing.T) {
