@@ -39,6 +39,20 @@ func BenchmarkOpenDir(b *testing.B) {
 	}
 }
 
+// BenchmarkOpenAndCheck is what a live run pays, and a replay that searches all
+// logs for real.
+func BenchmarkOpenAndCheck(b *testing.B) {
+	for _, name := range realWorlds() {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := mustOpenDir(b, name).Check(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkCall(b *testing.B) {
 	demo, boutique := mustDemo(b), mustOpenDir(b, "boutique-cpu")
 	for _, c := range []struct {

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
 // maxInput keeps a runaway input from being decoded.
@@ -29,13 +28,12 @@ func (w *World) check(t tool, input json.RawMessage) (args, *problem) {
 		return args{}, &problem{Message: "the tool's own schema is broken: " + err.Error()}
 	}
 	if err := schema.Validate(members); err != nil {
-		return args{}, w.explain(t, err)
+		return args{}, explain(t, members, err)
 	}
 	text := func(name string) string { s, _ := members[name].(string); return s }
 	a := args{service: text("service"), metric: text("metric"), query: text("query")}
-	if n, ok := members["limit"].(json.Number); ok {
-		f, _ := n.Float64()
-		a.limit = int(f)
+	if n, ok := members["limit"].(float64); ok {
+		a.limit = int(n)
 	}
 	if a.window, err = parseWindow(text("window"), w.meta.clock); err != nil {
 		return args{}, &problem{Message: err.Error(), Field: "/window", Allowed: windowExamples(w.meta.clock)}
@@ -43,6 +41,9 @@ func (w *World) check(t tool, input json.RawMessage) (args, *problem) {
 	return a, nil
 }
 
+// decodeInput returns the members of an input, numbers among them as float64.
+// Numbers further down stay as they were written: no argument has a further
+// down, so they are refused with what holds them.
 func decodeInput(input json.RawMessage) (map[string]any, *problem) {
 	if len(input) > maxInput {
 		return nil, &problem{Message: fmt.Sprintf("the input has %d bytes; at most %d are allowed", len(input), maxInput)}
@@ -50,7 +51,7 @@ func decodeInput(input json.RawMessage) (map[string]any, *problem) {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return map[string]any{}, nil
 	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
+	v, err := decodeOne(input)
 	if err != nil {
 		return nil, &problem{Message: "the input is not JSON: " + clip(err.Error(), maxName)}
 	}
@@ -63,36 +64,46 @@ func decodeInput(input json.RawMessage) (map[string]any, *problem) {
 			delete(members, name)
 		}
 		if n, ok := v.(json.Number); ok {
-			members[name] = tame(n)
+			members[name] = number(n)
 		}
 	}
 	return members, nil
 }
 
-// tame rewrites a number with an exponent: the validator computes exactly, and
-// 1e999999999 written out would take all memory there is.
-func tame(n json.Number) json.Number {
-	f, err := n.Float64()
-	if err != nil || math.Abs(f) > 1e15 {
-		return json.Number(strconv.FormatFloat(math.Copysign(1e15, f), 'f', -1, 64))
+// decodeOne decodes a JSON text that is one value and nothing more. It takes
+// numbers that no float64 can hold.
+func decodeOne(text []byte) (v any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
 	}
-	return json.Number(strconv.FormatFloat(f, 'f', -1, 64))
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("invalid character after top-level value")
+	}
+	return v, nil
 }
 
-// explain turns what the validator found into one problem in our words: all
-// that is wrong, in a fixed order, and what is allowed for the leading one.
-func (w *World) explain(t tool, err error) *problem {
-	var v *jsonschema.ValidationError
-	if !errors.As(err, &v) {
-		return &problem{Message: err.Error()}
+// number is the nearest float64, within ±1e15. That is exact enough: the only
+// number an input may hold is a limit, a small whole number, and all that is
+// beyond 2⁵³, or nearer to a whole number than a float64 can tell, is far out
+// of its range or meant as that number.
+func number(n json.Number) float64 {
+	f, err := n.Float64()
+	if err != nil || math.Abs(f) > 1e15 {
+		return math.Copysign(1e15, f)
 	}
-	var all []problem
-	for _, leaf := range leaves(v) {
-		all = append(all, w.explainLeaf(t, leaf))
+	return f
+}
+
+// explain turns a refusal into one problem in our words: all that is wrong, in
+// a fixed order, and what is allowed for the leading one. The validator only
+// says in prose what it met before it stopped, so the schema is read again.
+func explain(t tool, members map[string]any, refusal error) *problem {
+	all := mistakes(t.doc, members)
+	if len(all) == 0 { // a keyword that mistakes does not know
+		return &problem{Message: clip(refusal.Error(), maxText)}
 	}
-	slices.SortFunc(all, func(a, b problem) int {
-		return strings.Compare(a.Field+"\x00"+a.Message, b.Field+"\x00"+b.Message)
-	})
 	p := all[0]
 	for _, more := range all[1:] {
 		p.Message += "; " + more.Message
@@ -100,45 +111,83 @@ func (w *World) explain(t tool, err error) *problem {
 	return &p
 }
 
-// leaves are the mistakes themselves, without the groups around them.
-func leaves(v *jsonschema.ValidationError) []*jsonschema.ValidationError {
-	if len(v.Causes) == 0 {
-		return []*jsonschema.ValidationError{v}
+// mistakes lists what is wrong with the members of an input, sorted. It finds
+// something exactly where the validator refuses; a fuzz test holds it to that.
+func mistakes(s schema, members map[string]any) []problem {
+	var all []problem
+	var missing, unknown []string
+	for _, name := range s.Required {
+		if _, ok := members[name]; !ok {
+			missing = append(missing, name)
+		}
 	}
-	var all []*jsonschema.ValidationError
-	for _, c := range v.Causes {
-		all = append(all, leaves(c)...)
+	if len(missing) > 0 {
+		all = append(all, s.missing(missing))
 	}
+	for name, v := range members {
+		if p, known := s.Properties[name]; !known {
+			unknown = append(unknown, name)
+		} else if wrong := p.mistake(name, v); wrong != nil {
+			all = append(all, *wrong)
+		}
+	}
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		all = append(all, problem{Message: "unknown argument " + clip(quoteAll(unknown), maxName), Allowed: s.names()})
+	}
+	slices.SortFunc(all, func(a, b problem) int {
+		return strings.Compare(a.Field+"\x00"+a.Message, b.Field+"\x00"+b.Message)
+	})
 	return all
 }
 
-func (w *World) explainLeaf(t tool, v *jsonschema.ValidationError) problem {
-	name := strings.Join(v.InstanceLocation, "/")
-	p := problem{}
-	if name != "" {
-		p.Field = "/" + name
-	}
-	switch k := v.ErrorKind.(type) {
-	case *kind.Required:
-		p.Message, p.Allowed = "missing: "+strings.Join(k.Missing, ", "), t.props
-		if slices.Contains(k.Missing, "service") {
-			p.Field, p.Allowed = "/service", w.meta.Services
+func (s schema) names() []string { return slices.Sorted(maps.Keys(s.Properties)) }
+
+// missing points at an argument whose values can be listed, or else lists the
+// arguments.
+func (s schema) missing(names []string) problem {
+	p := problem{Message: "missing: " + strings.Join(names, ", "), Allowed: s.names()}
+	for _, name := range names {
+		if enum := s.Properties[name].Enum; enum != nil {
+			p.Field, p.Allowed = "/"+name, enum
 		}
-	case *kind.AdditionalProperties:
-		slices.Sort(k.Properties)
-		p.Message, p.Allowed = fmt.Sprintf("unknown argument %s", clip(quoteAll(k.Properties), maxName)), t.props
-	case *kind.Enum:
-		got := fmt.Sprint(k.Got)
-		p.Message, p.Allowed = fmt.Sprintf("there is no %s %q", name, clip(got, maxName))+w.guess(got), w.meta.Services
-	case *kind.Type:
-		p.Message = fmt.Sprintf("%s: expected %s, got %s", name, strings.Join(k.Want, " or "), k.Got)
-	case *kind.Minimum, *kind.Maximum:
-		p.Message = fmt.Sprintf("%s: out of range", name)
-		p.Allowed = []string{fmt.Sprintf("1 to %d", maxLines)}
-	default:
-		_, p.Message, _ = strings.Cut(v.Error(), "\n- ")
 	}
 	return p
+}
+
+// mistake says what is wrong with the value of one argument, if anything is.
+func (p property) mistake(name string, v any) *problem {
+	wrong := &problem{Field: "/" + name}
+	s, _ := v.(string)
+	n, isNumber := v.(float64)
+	switch got := typeOf(v); {
+	case got != p.Type && !(p.Type == "integer" && isNumber && n == math.Trunc(n)):
+		wrong.Message = fmt.Sprintf("%s: expected %s, got %s", name, p.Type, got)
+	case p.Enum != nil && !slices.Contains(p.Enum, s):
+		wrong.Message, wrong.Allowed = fmt.Sprintf("there is no %s %q", name, clip(s, maxName))+guess(p.Enum, s), p.Enum
+	case p.Maximum != 0 && (n < float64(p.Minimum) || n > float64(p.Maximum)):
+		wrong.Message, wrong.Allowed = name+": out of range", []string{fmt.Sprintf("%d to %d", p.Minimum, p.Maximum)}
+	default:
+		return nil
+	}
+	return wrong
+}
+
+// typeOf names the type of a decoded JSON value.
+func typeOf(v any) string {
+	switch v.(type) {
+	case string:
+		return "string"
+	case float64, json.Number:
+		return "number"
+	case bool:
+		return "boolean"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	}
+	return "null"
 }
 
 func quoteAll(names []string) string {
@@ -149,10 +198,10 @@ func quoteAll(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// guess names a service that the caller may have meant.
-func (w *World) guess(got string) string {
+// guess names a value that the caller may have meant.
+func guess(allowed []string, got string) string {
 	got = strings.ToLower(strings.TrimSpace(got))
-	for _, s := range w.meta.Services {
+	for _, s := range allowed {
 		if l := strings.ToLower(s); len(got) > 2 && (strings.Contains(l, got) || strings.Contains(got, l)) {
 			return fmt.Sprintf("; did you mean %q?", s)
 		}

@@ -10,7 +10,8 @@
 // What it promises:
 //
 //   - A [World] is immutable and safe for concurrent use. Everything is read
-//     when it is opened; the folder may change or vanish afterwards.
+//     and summed when it is opened; the folder may change or vanish afterwards.
+//     Only the lines of logs are parsed on first use, or by [World.Check].
 //   - [World.Call] is a function of the world, the tool and the input: the same
 //     call gives the same bytes at any time, in any process. "Now" is the
 //     world's own clock, so "the last 24h" of an old incident stays where it was.

@@ -141,7 +141,9 @@ func (d *folder) read(name string) (file, error) {
 		return file{}, fmt.Errorf("read %s: the world is larger than %d MB, unpacked; keep the part around the incident", name, maxWorldBytes>>20)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	if bytes.Contains(data, []byte("\r\n")) { // ReplaceAll would copy a large log for nothing
+		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	}
 	if !utf8.Valid(data) {
 		data = bytes.ToValidUTF8(data, []byte("\ufffd"))
 	}

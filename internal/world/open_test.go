@@ -2,6 +2,7 @@ package world
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -9,6 +10,15 @@ import (
 	"testing"
 	"testing/fstest"
 )
+
+// openWhole opens a world as one does before a run that costs something.
+func openWhole(fsys fs.FS) (*World, error) {
+	w, err := Open(fsys)
+	if err != nil {
+		return nil, err
+	}
+	return w, w.Check()
+}
 
 // Each row breaks one thing in the tiny world; the error must name the place
 // and the value.
@@ -72,7 +82,7 @@ func TestOpenNamesWhatIsWrongAndWhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := tiny()
 			c.edit(m)
-			_, err := Open(m)
+			_, err := openWhole(m)
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -95,8 +105,34 @@ func TestTheSameDamageGivesTheSameError(t *testing.T) {
 	m["logs/a.jsonl"].Data = append(bytes.Repeat([]byte(" \n"), 10000), "broken"...)
 	m["logs/b.jsonl"] = &fstest.MapFile{Data: []byte("broken")}
 	for range 20 {
-		if _, err := Open(m); err == nil || !strings.Contains(err.Error(), "logs/a.jsonl line 10001") {
+		if _, err := openWhole(m); err == nil || !strings.Contains(err.Error(), "logs/a.jsonl line 10001") {
 			t.Fatalf("error %v", err)
+		}
+	}
+}
+
+// A damaged log costs nobody who does not ask for it, and nobody who does may
+// take it for a log without lines.
+func TestADamagedLogIsReportedWhereItIsAskedFor(t *testing.T) {
+	m := tiny()
+	m["logs/b.jsonl"] = &fstest.MapFile{Data: []byte("\nbroken")}
+	m["world.json"].Data = bytes.Replace(m["world.json"].Data, []byte(`["b","a"]`), []byte(`["c","b","a"]`), 1)
+	w := mustOpen(t, m)
+	for range 2 {
+		if err := w.Check(); err == nil || !strings.HasPrefix(err.Error(), "check world: logs/b.jsonl line 2: ") {
+			t.Errorf("Check: %v", err)
+		}
+	}
+	for input, status := range map[string]string{
+		`{"query":"hello","service":"a"}`: StatusOK,
+		`{"query":"none","service":"a"}`:  StatusEmpty,
+		`{"query":"hello","service":"b"}`: StatusError,
+		`{"query":"hello"}`:               StatusError,
+		`{"query":"hello","service":"c"}`: StatusError, // has no log, so it would list the others
+	} {
+		r := call(mustOpen(t, m), "search_logs", input)
+		if r.Status != status || status == StatusError && !bytes.Contains(r.Body, []byte("the logs cannot be read: logs/b.jsonl line 2: ")) {
+			t.Errorf("%s: %s", input, r.Body)
 		}
 	}
 }

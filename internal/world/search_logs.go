@@ -55,17 +55,22 @@ func (w *World) searchLogs(a args) Result {
 	if len(words) == 0 {
 		return fail("search_logs", problem{Field: "/query", Message: fmt.Sprintf("query %q holds no text to look for", clip(a.query, maxName)), Allowed: []string{"timeout", "timeout | refused", "error"}})
 	}
+	if a.service == "" {
+		_ = w.parsed() // side by side; what is damaged is met again below
+	}
 	var found []*logLine
 	for _, lf := range w.logsOf(a.service) {
 		lines, err := lf.lines()
 		if err != nil {
-			return fail("search_logs", problem{Message: "the logs cannot be read: " + err.Error()})
+			return fail("search_logs", unreadable(err))
 		}
 		found = append(found, match(lines, words, a.window)...)
 	}
 	body.Matched = len(found)
 	if len(found) == 0 {
-		w.noLines(a, &body)
+		if err := w.noLines(a, &body); err != nil {
+			return fail("search_logs", unreadable(err))
+		}
 		return result(body.Status, body)
 	}
 	slices.SortStableFunc(found, func(x, y *logLine) int { return x.at.Compare(y.at) })
@@ -83,6 +88,11 @@ func (w *World) searchLogs(a args) Result {
 		body.Lines = append(body.Lines, show(l))
 	}
 	return result(body.Status, body)
+}
+
+// unreadable is the problem of a damaged log that [World.Check] would have found.
+func unreadable(err error) problem {
+	return problem{Message: "the logs cannot be read: " + err.Error()}
 }
 
 // logsOf are the logs to look at, sorted by service.
@@ -149,17 +159,20 @@ func countByService(found []*logLine) map[string]logMatch {
 
 // noLines tells a world without logs from a service without logs, from a window
 // without lines, from a query without matches.
-func (w *World) noLines(a args, body *logsBody) {
+func (w *World) noLines(a args, body *logsBody) error {
 	body.Status = StatusEmpty
 	if len(w.logs) == 0 {
 		body.Note = "this world has no logs, so their absence says nothing"
-		return
+		return nil
 	}
 	logs := w.logsOf(a.service)
 	body.Note = "no line matched; the query is plain text, not a pattern"
 	if len(logs) == 0 {
 		body.Note = fmt.Sprintf("no log of %s is kept; available lists the logs there are", a.service)
 		logs = w.logs
+		if err := w.parsed(); err != nil {
+			return err
+		}
 	}
 	inWindow := 0
 	for _, lf := range logs {
@@ -172,6 +185,7 @@ func (w *World) noLines(a args, body *logsBody) {
 	if inWindow == 0 && len(w.logsOf(a.service)) > 0 {
 		body.Note = "no line at all was logged in this window; available says from when to when there are lines"
 	}
+	return nil
 }
 
 func (lf logFile) coverage(win window) logCoverage {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // Tool is what a model is told about a tool. The caller must not change
@@ -41,10 +41,9 @@ const EffectRead = "read"
 // tool is a Tool with what it does.
 type tool struct {
 	Tool
-	required []string
-	props    []string // sorted
-	schema   func() (*jsonschema.Schema, error)
-	run      func(args) Result
+	doc    schema
+	schema func() (*jsonschema.Resolved, error) // of doc
+	run    func(args) Result
 }
 
 // args are the checked arguments of a call; what was left out is zero.
@@ -107,31 +106,27 @@ type schema struct {
 
 // newTool makes a tool; its schema is compiled when it is first called.
 func newTool(name, description string, props map[string]property, required []string, run func(args) Result) tool {
-	doc := encode(schema{Properties: props, Required: required, Type: "object"})
-	t := tool{
-		Tool:     Tool{Name: name, Description: description, InputSchema: doc, Effect: EffectRead},
-		required: required,
-		schema:   sync.OnceValues(func() (*jsonschema.Schema, error) { return compile(name, doc) }),
-		run:      run,
+	doc := schema{Properties: props, Required: required, Type: "object"}
+	text := encode(doc)
+	return tool{
+		Tool:   Tool{Name: name, Description: description, InputSchema: text, Effect: EffectRead},
+		doc:    doc,
+		schema: sync.OnceValues(func() (*jsonschema.Resolved, error) { return compile(name, text) }),
+		run:    run,
 	}
-	for p := range props {
-		t.props = append(t.props, p)
-	}
-	slices.Sort(t.props)
-	return t
 }
 
-func compile(name string, doc json.RawMessage) (*jsonschema.Schema, error) {
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(doc)))
+// compile reads the very text that a model is shown.
+func compile(name string, text json.RawMessage) (*jsonschema.Resolved, error) {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("read schema of %s: %w", name, err)
+	}
+	resolved, err := s.Resolve(nil)
 	if err != nil {
-		return nil, fmt.Errorf("read schema of %s: %w", name, err)
+		return nil, fmt.Errorf("resolve schema of %s: %w", name, err)
 	}
-	c := jsonschema.NewCompiler()
-	url := "https://tool.invalid/" + name
-	if err := c.AddResource(url, v); err != nil {
-		return nil, fmt.Errorf("read schema of %s: %w", name, err)
-	}
-	return c.Compile(url)
+	return resolved, nil
 }
 
 // buildTools describes the tools to a model. A description says what comes

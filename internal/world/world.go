@@ -34,12 +34,12 @@ type World struct {
 	metrics map[string][]series // by service, each sorted by metric
 	changes []change            // sorted by time
 	logs    []logFile           // sorted by service
+	parsed  func() error        // parses all logs, once
 
 	tools []tool
 }
 
-// Demo opens the world that is part of the program. Its log lines are parsed
-// when a tool first asks for them, because most starts of the program never do.
+// Demo opens the world that is part of the program, as [Open] does.
 func Demo() (*World, error) {
 	fsys, err := fs.Sub(demoFiles, "demo")
 	if err != nil {
@@ -48,14 +48,12 @@ func Demo() (*World, error) {
 	return load(fsys, "demo")
 }
 
-// Open reads and checks the whole world in fsys, whose root is the world's
-// folder. Errors name the file and, where there is one, the line. fsys is not
-// used after Open has returned.
+// Open reads the whole world in fsys, whose root is the world's folder, and
+// checks all but the lines of logs; [World.Check] does that. Errors name the
+// file and, where there is one, the line. fsys is not used after Open has
+// returned.
 func Open(fsys fs.FS) (*World, error) {
 	w, err := load(fsys, "")
-	if err == nil {
-		err = w.checkLogs()
-	}
 	if err != nil {
 		return nil, fmt.Errorf("open world: %w", err)
 	}
@@ -71,9 +69,6 @@ func OpenDir(dir string) (*World, error) {
 	}
 	defer root.Close()
 	w, err := load(root.FS(), folderName(dir))
-	if err == nil {
-		err = w.checkLogs()
-	}
 	if err != nil {
 		return nil, fmt.Errorf("open world %q: %w", dir, err)
 	}
@@ -120,6 +115,18 @@ func (w *World) Alert() Alert { return w.alert }
 // Context is what a model is told at the start: alert, now, services, and title
 // and summary unless they would name the world. The caller must not change it.
 func (w *World) Context() json.RawMessage { return w.context }
+
+// Check parses what Open has left to first use: every line of every log. Do it
+// before a run that costs something, so that damage is not found in its middle;
+// the work is not lost, as later calls use the parsed lines. A world that passes
+// answers every well-formed call. Errors name the file and the line, and are the
+// same each time.
+func (w *World) Check() error {
+	if err := w.parsed(); err != nil {
+		return fmt.Errorf("check world: %w", err)
+	}
+	return nil
+}
 
 // load reads a world; base is its folder's name where that is known.
 func load(fsys fs.FS, base string) (*World, error) {
@@ -208,14 +215,14 @@ func (w *World) loadLogs(d *folder) ([]file, error) {
 		w.logs = append(w.logs, newLogFile(sf.service, read[i], w.meta.clock))
 		read[i] = file{path: strings.TrimSuffix(sf.path, ".gz"), sum: read[i].sum}
 	}
+	w.parsed = sync.OnceValue(func() error { return parseAll(w.logs) })
 	return read, nil
 }
 
-// checkLogs parses every log file now, so that damage is found before a run
-// that costs something, not in its middle.
-func (w *World) checkLogs() error {
-	return inParallel(len(w.logs), func(i int) error {
-		_, err := w.logs[i].lines()
+// parseAll parses those logs that are not parsed yet, side by side.
+func parseAll(logs []logFile) error {
+	return inParallel(len(logs), func(i int) error {
+		_, err := logs[i].lines()
 		return err
 	})
 }
