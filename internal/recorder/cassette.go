@@ -1,0 +1,298 @@
+package recorder
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"investigator/internal/converse"
+	"investigator/internal/edge"
+	"investigator/internal/ledger"
+	"investigator/internal/loop"
+)
+
+// Cassette is a recorded run, read only.
+type Cassette struct {
+	name   string
+	header Header
+	begin  loop.State
+	seal   *Seal
+	layout layout
+	size   int
+
+	mu      sync.Mutex
+	loaded  bool
+	err     error
+	events  []ledger.Event
+	marks   []mark // of each event
+	heads   []head // of each interaction
+	request map[int]converse.Request
+	budget  int
+}
+
+// mark is what is known of an event beside the ledger.
+type mark struct {
+	interaction int // -1 for run.started and run.finished
+	origin      edge.Origin
+	sum         ledger.Sum
+	turn, pos   int
+}
+
+// head is what is known of an interaction once the events are projected.
+type head struct {
+	kind  edge.Kind
+	seq   int // of its first event
+	end   int // of its last event
+	delta []byte
+}
+
+// Open reads the cassette at path. It verifies every byte and decodes the
+// header and the seal; everything else is decoded when asked for. Errors are
+// *FileError (which wraps fs.ErrNotExist, ErrEmpty, ErrNotYAML,
+// ErrNotCassette, ErrNotOurs, ErrNewer or ErrCutHeader) or *Damage.
+func Open(path string) (*Cassette, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		out := &FileError{Verb: "open", File: path, Err: err}
+		var cause *fs.PathError
+		if errors.As(err, &cause) {
+			out.Err = cause.Err
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			out.Hint = "check the path; recordings are in the folder that --out named"
+		}
+		return nil, out
+	}
+	return Parse(path, b)
+}
+
+// Parse reads a cassette from its bytes, which must not be modified
+// afterwards. name appears in errors.
+func Parse(name string, b []byte) (*Cassette, error) {
+	l, err := scan(b)
+	if err != nil {
+		return nil, named(err, name)
+	}
+	c := &Cassette{name: name, layout: l, size: len(b), request: map[int]converse.Request{}, budget: 64*len(b) + 1<<20}
+	if c.header, err = decodeHeader(l.header); err != nil {
+		return nil, &Damage{File: name, Line: 3, Interaction: -1, Reason: "the header: " + err.Error()}
+	}
+	var first ledger.Event
+	if c.begin, first, err = loop.New(c.header.Start); err != nil {
+		return nil, &Damage{File: name, Line: 3, Interaction: -1, Reason: "the header: " + err.Error()}
+	}
+	c.header.Start = first.Data
+	if now := (ledger.Sum{}).Add(first).String(); now != c.header.StartSum {
+		return nil, &Damage{File: name, Line: 3, Interaction: -1, Reason: fmt.Sprintf("run.started: sum recorded %q / now %q", c.header.StartSum, now)}
+	}
+	if l.seal != nil {
+		if c.seal, err = decodeSeal(l.seal, len(l.lines)); err != nil {
+			return nil, &Damage{File: name, Line: firstLineNo + len(l.lines), Interaction: -1, Reason: "the seal: " + err.Error()}
+		}
+	}
+	return c, nil
+}
+
+func named(err error, name string) error {
+	switch e := err.(type) {
+	case *FileError:
+		e.File, e.Verb = name, "open"
+	case *Damage:
+		e.File = name
+	}
+	return err
+}
+
+func decodeSeal(text []byte, lines int) (*Seal, error) {
+	var s Seal
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.Finished, err = ledger.Canon(s.Finished); err != nil {
+		return nil, err
+	}
+	if s.Interactions != lines {
+		return nil, fmt.Errorf("interactions: recorded %d / now %d", s.Interactions, lines)
+	}
+	return &s, nil
+}
+
+// Name returns the path or name it was opened by.
+func (c *Cassette) Name() string { return c.name }
+
+// Base returns the base name of the file.
+func (c *Cassette) Base() string { return filepath.Base(c.name) }
+
+// Header returns the header.
+func (c *Cassette) Header() Header { return c.header }
+
+// Start returns the canonical data of run.started.
+func (c *Cassette) Start() json.RawMessage { return c.header.Start }
+
+// Begin returns the state of the run after run.started.
+func (c *Cassette) Begin() loop.State { return c.begin }
+
+// Sealed reports whether the run finished.
+func (c *Cassette) Sealed() bool { return c.seal != nil }
+
+// Seal returns the seal, nil if the run did not finish.
+func (c *Cassette) Seal() *Seal { return c.seal }
+
+// Finished returns the canonical data of run.finished, nil if the run did not
+// finish.
+func (c *Cassette) Finished() json.RawMessage {
+	if c.seal == nil {
+		return nil
+	}
+	return c.seal.Finished
+}
+
+// Torn says what was cut off the end, nil if nothing was.
+func (c *Cassette) Torn() *Torn { return c.layout.torn }
+
+// Len returns the number of interactions.
+func (c *Cassette) Len() int { return len(c.layout.lines) }
+
+// Events returns the run's ledger. The slice is shared and must not be
+// modified. Every event was checked against the ledger sum stored beside it.
+func (c *Cassette) Events() ([]ledger.Event, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.events, c.load()
+}
+
+// EventCount returns the number of events.
+func (c *Cassette) EventCount() (int, error) {
+	events, err := c.Events()
+	return len(events), err
+}
+
+// load projects all events; c.mu is held.
+func (c *Cassette) load() error {
+	if !c.loaded {
+		c.loaded = true
+		if c.err = c.project(); c.err != nil {
+			c.events, c.marks, c.heads = nil, nil, nil
+		}
+	}
+	return c.err
+}
+
+func (c *Cassette) project() error {
+	first := ledger.Event{Seq: 1, Type: ledger.RunStarted, Data: c.header.Start}
+	sum := ledger.Sum{}.Add(first)
+	c.events = append(c.events, first)
+	c.marks = append(c.marks, mark{interaction: -1, origin: startOrigin(c.header), sum: sum})
+	var p projector
+	for i := range c.layout.lines {
+		var err error
+		if p, err = c.projectLine(i, p); err != nil {
+			return &Damage{File: c.name, Line: firstLineNo + i, Interaction: i, Reason: err.Error()}
+		}
+	}
+	if c.seal == nil {
+		return nil
+	}
+	last := ledger.Event{Seq: len(c.events) + 1, Type: ledger.RunFinished, Data: c.seal.Finished}
+	sum = c.marks[len(c.marks)-1].sum.Add(last)
+	c.events = append(c.events, last)
+	c.marks = append(c.marks, mark{interaction: -1, origin: edge.Derived, sum: sum})
+	if sum.String() != c.seal.Ledger || c.seal.Events != len(c.events) {
+		return &Damage{File: c.name, Line: firstLineNo + c.Len(), Interaction: -1, Reason: fmt.Sprintf(
+			"the seal: ledger recorded %q over %d events / now %q over %d", c.seal.Ledger, c.seal.Events, sum, len(c.events))}
+	}
+	return nil
+}
+
+func (c *Cassette) projectLine(i int, p projector) (projector, error) {
+	l, err := decodeLine(c.layout.lines[i])
+	if err != nil {
+		return p, err
+	}
+	if l.X.Seq != len(c.events)+1 {
+		return p, fmt.Errorf("expected event %d, found %d", len(c.events)+1, l.X.Seq)
+	}
+	types := make([]string, len(l.X.Events))
+	given := make([]json.RawMessage, len(l.X.Events))
+	for k, e := range l.X.Events {
+		types[k] = e.Type
+		if e.Data != nil {
+			given[k] = json.RawMessage(*e.Data)
+		}
+	}
+	next, derived, err := p.use(l.kind(), types, given, l.Response.Code, l.Response.Body)
+	if err != nil {
+		return p, err
+	}
+	sum := c.marks[len(c.marks)-1].sum
+	for k, e := range l.X.Events {
+		event := ledger.Event{Seq: len(c.events) + 1, Type: e.Type, In: e.In, Data: derived.data[k]}
+		sum = sum.Add(event)
+		if sum.String() != e.Sum {
+			return p, fmt.Errorf("event %d (%s): ledger sum recorded %q / now %q", event.Seq, e.Type, e.Sum, sum)
+		}
+		m := mark{interaction: i, origin: edge.Derived, sum: sum, turn: derived.call.Turn}
+		if k == 0 {
+			m.origin, m.pos = edge.Origin(l.X.Origin), derived.call.Pos
+		}
+		c.events, c.marks = append(c.events, event), append(c.marks, m)
+	}
+	h := head{kind: l.kind(), seq: l.X.Seq, end: len(c.events)}
+	if h.kind == edge.Model {
+		h.delta = l.Request.Body
+	}
+	c.heads = append(c.heads, h)
+	return next, nil
+}
+
+// at returns an event with its mark.
+func (c *Cassette) at(seq int) (ledger.Event, mark, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(); err != nil {
+		return ledger.Event{}, mark{}, err
+	}
+	if seq < 1 || seq > len(c.events) {
+		return ledger.Event{}, mark{}, fmt.Errorf("cassette %q: expected an event from 1 to %d, found %d", c.name, len(c.events), seq)
+	}
+	return c.events[seq-1], c.marks[seq-1], nil
+}
+
+// Event returns one event.
+func (c *Cassette) Event(seq int) (ledger.Event, error) {
+	e, _, err := c.at(seq)
+	return e, err
+}
+
+// Origin says where an event came from.
+func (c *Cassette) Origin(seq int) (edge.Origin, error) {
+	_, m, err := c.at(seq)
+	return m.origin, err
+}
+
+// LedgerSum returns the ledger sum up to and including an event.
+func (c *Cassette) LedgerSum(seq int) (ledger.Sum, error) {
+	_, m, err := c.at(seq)
+	return m.sum, err
+}
+
+// WriteLedger writes the ledger, one canonical event a line.
+func (c *Cassette) WriteLedger(w io.Writer) error {
+	events, err := c.Events()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for _, e := range events {
+		b.Write(append(e.Line(), '\n'))
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}

@@ -1,0 +1,134 @@
+package recorder
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"investigator/internal/edge"
+	"investigator/internal/ledger"
+)
+
+// CopyPrefix begins a fork: it copies every interaction of c whose events all
+// come before event seq, request and response byte for byte, with the origin
+// tape. The Writer must be new and its run.started that of c, unless seq is 1
+// or 2, where nothing is copied. The copy is written at once and is durable
+// when CopyPrefix returns.
+func (w *Writer) CopyPrefix(c *Cassette, seq int) error {
+	if err := w.ready([]ledger.Event{{Seq: w.seq + 1}}); err != nil {
+		return err
+	}
+	if w.seq != 1 {
+		return fmt.Errorf("copy prefix of %q: expected a new cassette, found one of %d events", c.name, w.seq)
+	}
+	events, err := c.Events()
+	if err != nil {
+		return fmt.Errorf("copy prefix: %w", err)
+	}
+	n := 0
+	for n < len(c.heads) && c.heads[n].end < seq {
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	if w.header.StartSum != c.header.StartSum {
+		return fmt.Errorf("copy prefix of %q: run.started: recorded %s / now %s; a history cannot be kept under another beginning", c.name, c.header.StartSum, w.header.StartSum)
+	}
+	next := *w
+	next.origins = map[string]int{string(startOrigin(w.header)): 1}
+	var text []byte
+	for i := range n {
+		if text, err = next.splice(text, c, i, events); err != nil {
+			return fmt.Errorf("copy prefix of %q: interaction %d: %w", c.name, i, err)
+		}
+	}
+	if err := next.resumeFrom(c, n); err != nil {
+		return fmt.Errorf("copy prefix of %q: %w", c.name, err)
+	}
+	if err := w.write(text); err != nil {
+		return err
+	}
+	next.size = w.size
+	*w = next
+	return nil
+}
+
+// splice copies one interaction with the origin tape.
+func (w *Writer) splice(text []byte, c *Cassette, i int, events []ledger.Event) ([]byte, error) {
+	src := c.layout.lines[i]
+	origin, end, err := originSpan(src)
+	if err != nil {
+		return nil, err
+	}
+	start := len(text)
+	text = append(append(append(text, src[:origin]...), edge.Tape...), src[end:len(src)-sumTail]...)
+	done := w.finishLine(text[start:])
+	text = append(text[:start], done...)
+	h := c.heads[i]
+	first := events[h.seq-1]
+	data := first.Data
+	if h.kind == edge.Tool {
+		data = memberOf(data, "result")
+	}
+	w.took(h.kind, data, edge.Tape, h.end-h.seq+1)
+	w.seq, w.sum = h.end, c.marks[h.end-1].sum
+	return text, nil
+}
+
+// originSpan finds the value of x.origin in a line.
+func originSpan(src []byte) (start, end int, err error) {
+	at := bytes.Index(src, []byte(`,"x":`))
+	if at < 0 {
+		return 0, 0, fmt.Errorf(`expected "x" after "id"`)
+	}
+	at += len(`,"x":`)
+	stop := ledger.SkipValue(src, at)
+	if stop < 0 {
+		return 0, 0, fmt.Errorf(`expected an object as "x"`)
+	}
+	spans, err := ledger.MemberSpans(src[at:stop])
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, s := range spans {
+		if s.Name == "origin" && len(s.Value) >= 2 {
+			return at + s.End - len(s.Value) + 1, at + s.End - 1, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("expected x.origin, found none")
+}
+
+// resumeFrom sets what the next line will build on after n interactions of c.
+func (w *Writer) resumeFrom(c *Cassette, n int) error {
+	var p projector
+	for i := range n {
+		h := c.heads[i]
+		if h.kind == edge.Model {
+			p.turn++
+		}
+	}
+	lastModel := n - 1
+	for lastModel >= 0 && c.heads[lastModel].kind != edge.Model {
+		lastModel--
+	}
+	if lastModel < 0 {
+		return fmt.Errorf("expected a model call before any tool call")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	req, err := c.requestOf(lastModel)
+	if err != nil {
+		return err
+	}
+	w.base, w.baseID = req, lastModel
+	h := c.heads[lastModel]
+	types := make([]string, 0, h.end-h.seq)
+	for _, e := range c.events[h.seq:h.end] {
+		types = append(types, e.Type)
+	}
+	p.pending = calls(p.turn, types, c.events[h.seq-1].Data, make([]json.RawMessage, len(types)))
+	p.pending = p.pending[min(n-1-lastModel, len(p.pending)):]
+	w.project = p
+	return nil
+}

@@ -1,0 +1,350 @@
+package recorder
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"investigator/internal/converse"
+	"investigator/internal/edge"
+	"investigator/internal/ledger"
+)
+
+// delta is how a model request is stored: what it has beyond the request of
+// the model interaction it extends.
+type delta struct {
+	Digest        string             `json:"digest"`
+	Model         string             `json:"model"`
+	Base          int                `json:"base"` // interaction id, -1 for none
+	Kept          int                `json:"kept"` // messages of the base's thread
+	Add           []item             `json:"add"`
+	Rest          json.RawMessage    `json:"rest"` // nil: as in the base
+	RestFromStart bool               `json:"rest_from_start"`
+	Cache         converse.CacheRule `json:"cache"`
+}
+
+// item is one added message: exactly one of the members is set.
+type item struct {
+	Start    int             `json:"s"` // 1: the first message of the run
+	Answer   *int            `json:"r"` // the assistant message of that interaction's response
+	Message  json.RawMessage `json:"m"` // the message itself
+	Template json.RawMessage `json:"t"` // the message with null where the holes are
+	Holes    []hole          `json:"holes"`
+}
+
+// hole is filled with the response body of a tool interaction; as the string
+// of its text if Quoted.
+type hole struct {
+	At     string `json:"at"`
+	ID     int    `json:"id"`
+	Quoted bool   `json:"quoted"`
+}
+
+// minHole is the size from which a value is worth a hole.
+const minHole = 80
+
+// place is where a text was recorded: the interaction, and whether the text is
+// the string form of what stands there.
+type place struct {
+	id     int
+	quoted bool
+}
+
+// places finds recorded texts by their bytes.
+type places map[string]place
+
+func (p places) answer(id int, response json.RawMessage) {
+	if message := assistantMessage(response); len(message) > 0 {
+		p[ledger.Digest(message)] = place{id: id}
+	}
+}
+
+func (p places) result(id int, result json.RawMessage) {
+	if len(result) < minHole {
+		return
+	}
+	p[ledger.Digest(result)] = place{id: id}
+	if result[0] != '"' && result[0] != '{' {
+		p[ledger.Digest(ledger.AppendString(nil, string(result)))] = place{id: id, quoted: true}
+	}
+}
+
+func assistantMessage(response json.RawMessage) json.RawMessage {
+	return memberOf(memberOf(response, "output"), "message")
+}
+
+func memberOf(object json.RawMessage, name string) json.RawMessage {
+	spans, err := ledger.MemberSpans(object)
+	if err != nil {
+		return nil
+	}
+	for _, s := range spans {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	return nil
+}
+
+// encodeDelta writes req as an extension of base, which was interaction
+// baseID; baseID -1 means that base is what run.started gives.
+func encodeDelta(req, base converse.Request, baseID int, known places) []byte {
+	kept := 0
+	if baseID >= 0 {
+		kept = common(req.Messages, base.Messages)
+	}
+	b := ledger.AppendString([]byte(`{"digest":`), req.Digest())
+	b = ledger.AppendString(append(b, `,"model":`...), req.Model)
+	b = strconv.AppendInt(append(b, `,"base":`...), int64(baseID), 10)
+	b = strconv.AppendInt(append(b, `,"kept":`...), int64(kept), 10)
+	b = append(b, `,"add":[`...)
+	for i, m := range req.Messages.Messages()[kept:] {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		first := baseID < 0 && i == 0 && bytes.Equal(m, base.Messages.Last())
+		b = appendItem(b, m, first, known)
+	}
+	b = append(b, ']')
+	switch same := bytes.Equal(req.Rest.JSON(), base.Rest.JSON()); {
+	case !same:
+		b = append(append(b, `,"rest":`...), req.Rest.JSON()...)
+	case baseID < 0:
+		b = append(b, `,"rest_from_start":true`...)
+	}
+	if req.Cache != "" {
+		b = ledger.AppendString(append(b, `,"cache":`...), string(req.Cache))
+	}
+	return append(b, '}')
+}
+
+// common returns how many messages both threads begin with.
+func common(a, b *converse.Thread) int {
+	for a.Len() > b.Len() {
+		a = a.Parent()
+	}
+	for b.Len() > a.Len() {
+		b = b.Parent()
+	}
+	for a.Sum() != b.Sum() {
+		a, b = a.Parent(), b.Parent()
+	}
+	return a.Len()
+}
+
+func appendItem(b []byte, message json.RawMessage, first bool, known places) []byte {
+	if first {
+		return append(b, `{"s":1}`...)
+	}
+	if at, found := known[ledger.Digest(message)]; found && bytes.HasSuffix(message, []byte(`"role":"assistant"}`)) {
+		return append(strconv.AppendInt(append(b, `{"r":`...), int64(at.id), 10), '}')
+	}
+	template, holes := cutHoles(message, known)
+	if len(holes) == 0 {
+		return append(append(append(b, `{"m":`...), message...), '}')
+	}
+	b = append(append(append(b, `{"t":`...), template...), `,"holes":[`...)
+	for i, h := range holes {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = ledger.AppendString(append(b, `{"at":`...), h.At)
+		b = strconv.AppendInt(append(b, `,"id":`...), int64(h.ID), 10)
+		if h.Quoted {
+			b = append(b, `,"quoted":true`...)
+		}
+		b = append(b, '}')
+	}
+	return append(b, "]}"...)
+}
+
+// cutHoles replaces the tool results in a message that were recorded before by
+// null.
+func cutHoles(message json.RawMessage, known places) (json.RawMessage, []hole) {
+	var holes []hole
+	var out []byte
+	done := 0
+	for i, block := range elements(memberOf(message, "content")) {
+		for j, part := range elements(memberOf(memberOf(block, "toolResult"), "content")) {
+			for _, name := range []string{"json", "text"} {
+				value := memberOf(part, name)
+				at, found := places(known).of(value)
+				if !found {
+					continue
+				}
+				start := offset(message, value)
+				out = append(append(out, message[done:start]...), "null"...)
+				done = start + len(value)
+				holes = append(holes, hole{At: fmt.Sprintf("/content/%d/toolResult/content/%d/%s", i, j, name), ID: at.id, Quoted: at.quoted})
+			}
+		}
+	}
+	return append(out, message[done:]...), holes
+}
+
+func (p places) of(value json.RawMessage) (place, bool) {
+	if len(value) < minHole {
+		return place{}, false
+	}
+	at, found := p[ledger.Digest(value)]
+	return at, found
+}
+
+// offset returns where part, which is a piece of whole's memory, begins in it.
+func offset(whole, part []byte) int { return cap(whole) - cap(part) }
+
+// elements splits a canonical array; nil for anything else.
+func elements(array json.RawMessage) []json.RawMessage {
+	if len(array) < 2 || array[0] != '[' {
+		return nil
+	}
+	var out []json.RawMessage
+	for pos := 1; pos < len(array)-1; pos++ {
+		end := ledger.SkipValue(array, pos)
+		if end <= pos || end >= len(array) {
+			return nil
+		}
+		out = append(out, array[pos:end])
+		pos = end
+	}
+	return out
+}
+
+// source gives what the items of a delta refer to.
+type source interface {
+	// answer returns the assistant message of a model interaction.
+	answer(id int) (json.RawMessage, error)
+	// result returns the canonical result of a tool interaction.
+	result(id int) (json.RawMessage, error)
+}
+
+// rebuild returns the request that text stores. base gives the request of an
+// earlier model interaction, or what run.started gives for -1. budget bounds
+// how many bytes may be copied into holes, and what was copied is taken off.
+func rebuild(text []byte, base func(id int) (converse.Request, error), from source, budget *int) (converse.Request, error) {
+	var d delta
+	if err := json.Unmarshal(text, &d); err != nil {
+		return converse.Request{}, fmt.Errorf("read stored request: %w", err)
+	}
+	req, err := base(d.Base)
+	if err != nil {
+		return req, err
+	}
+	first := req.Messages.Last()
+	if d.Base < 0 {
+		req.Messages = nil
+		if d.Rest == nil && !d.RestFromStart {
+			return req, fmt.Errorf(`read stored request: expected "rest" or "rest_from_start" without a base`)
+		}
+	}
+	if d.Kept < 0 || d.Kept > req.Messages.Len() {
+		return req, fmt.Errorf("read stored request: keeps %d messages of a conversation of %d", d.Kept, req.Messages.Len())
+	}
+	for req.Messages.Len() > d.Kept {
+		req.Messages = req.Messages.Parent()
+	}
+	for i, it := range d.Add {
+		message, err := it.message(first, from, budget)
+		if err != nil {
+			return req, fmt.Errorf("read stored request: /add/%d: %w", i, err)
+		}
+		req.Messages = req.Messages.Append(message)
+	}
+	if d.Rest != nil {
+		if req.Rest, err = converse.NewRest(d.Rest); err != nil {
+			return req, fmt.Errorf("read stored request: /rest: %w", err)
+		}
+	}
+	req.Model, req.Cache = d.Model, d.Cache
+	if now := req.Digest(); now != d.Digest {
+		return req, fmt.Errorf("read stored request: digest: recorded %q / rebuilt %q", d.Digest, now)
+	}
+	return req, nil
+}
+
+func (it item) message(first json.RawMessage, from source, budget *int) (json.RawMessage, error) {
+	switch {
+	case it.Start == 1:
+		return first, nil
+	case it.Answer != nil:
+		return from.answer(*it.Answer)
+	case it.Message != nil:
+		return ledger.Canon(it.Message)
+	case it.Template != nil:
+		template, err := ledger.Canon(it.Template)
+		if err != nil {
+			return nil, err
+		}
+		return fill(template, it.Holes, from, budget)
+	}
+	return nil, fmt.Errorf(`expected one of "s", "r", "m" and "t"`)
+}
+
+// fill puts recorded results into a template.
+func fill(template json.RawMessage, holes []hole, from source, budget *int) (json.RawMessage, error) {
+	type piece struct {
+		at    int
+		value json.RawMessage
+	}
+	pieces := make([]piece, 0, len(holes))
+	for _, h := range holes {
+		at, err := nullAt(template, h.At)
+		if err != nil {
+			return nil, err
+		}
+		value, err := from.result(h.ID)
+		if err != nil {
+			return nil, err
+		}
+		if *budget -= len(value); *budget < 0 {
+			return nil, fmt.Errorf("hole %q: the stored requests repeat more text than an honest recording could", h.At)
+		}
+		if h.Quoted {
+			value = ledger.AppendString(nil, string(value))
+		}
+		pieces = append(pieces, piece{at, value})
+	}
+	slices.SortFunc(pieces, func(a, b piece) int { return a.at - b.at })
+	var out []byte
+	done := 0
+	for _, p := range pieces {
+		if p.at < done {
+			return nil, fmt.Errorf("two holes at one place")
+		}
+		out = append(append(out, template[done:p.at]...), p.value...)
+		done = p.at + len("null")
+	}
+	return append(out, template[done:]...), nil
+}
+
+// nullAt returns the offset of the null that pointer names in a canonical
+// template.
+func nullAt(template json.RawMessage, pointer string) (int, error) {
+	value := template
+	for _, name := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
+		if len(value) > 0 && value[0] == '[' {
+			n, err := strconv.Atoi(name)
+			list := elements(value)
+			if err != nil || n < 0 || n >= len(list) {
+				return 0, fmt.Errorf("hole %q: no element %q", pointer, name)
+			}
+			value = list[n]
+			continue
+		}
+		if value = memberOf(value, name); value == nil {
+			return 0, fmt.Errorf("hole %q: no member %q", pointer, name)
+		}
+	}
+	if string(value) != "null" {
+		return 0, fmt.Errorf("hole %q: expected null, found %.20q", pointer, value)
+	}
+	return offset(template, value), nil
+}
+
+// toolReturn is the return of a tool interaction as its line keeps it.
+func toolFailed(code int) bool { return code != 200 }
+
+var _ = edge.Tool

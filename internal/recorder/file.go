@@ -1,0 +1,74 @@
+package recorder
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// file is what a Writer needs of a file. Tests put faults here.
+type file interface {
+	io.Writer
+	Sync() error // what was written is on the disk
+	Truncate(size int64) error
+	Close() error
+}
+
+// disk is a file of the operating system.
+type disk struct{ *os.File }
+
+func (d disk) Sync() error { return syncData(d.File) }
+
+// memory is a file that is none.
+type memory struct{ bytes.Buffer }
+
+func (m *memory) Sync() error { return nil }
+
+func (m *memory) Truncate(size int64) error {
+	m.Buffer.Truncate(int(size))
+	return nil
+}
+
+func (m *memory) Close() error { return nil }
+
+// createFile makes a new file and never touches one that is there.
+func createFile(path string) (file, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err == nil {
+		return disk{f}, nil
+	}
+	out := &FileError{Verb: "create", File: path, Err: err}
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		out.Err = cause.Err // the path is named once
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		out.Err, out.Hint = ErrExists, "recordings are never overwritten; choose another --out, or move the file away"
+	case errors.Is(err, fs.ErrNotExist):
+		out.Hint = "create the folder first"
+	case errors.Is(err, fs.ErrPermission):
+		out.Hint = "choose a folder that can be written to"
+	case errors.Is(err, syscall.ENOSPC):
+		out.Hint = "make room on the disk"
+	}
+	return nil, out
+}
+
+// syncFolder makes a new file's name durable. Some file systems cannot; then
+// there is nothing more to do.
+func syncFolder(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
+		return err
+	}
+	return nil
+}

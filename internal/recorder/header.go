@@ -1,0 +1,184 @@
+package recorder
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"investigator/internal/ledger"
+	"investigator/internal/loop"
+	"investigator/internal/scrub"
+)
+
+// Format is the format this build writes, and the highest it reads.
+const Format = 1
+
+// Header is the head of a cassette: what the run is, where it came from, and
+// its run.started.
+type Header struct {
+	Format       int             `json:"format"` // set by the writer
+	Tool         string          `json:"tool,omitempty"`
+	Run          string          `json:"run"`
+	Started      string          `json:"started,omitempty"` // RFC 3339
+	World        *World          `json:"world"`
+	RecordedWith string          `json:"recorded_with,omitempty"`
+	Parent       *Parent         `json:"parent"`
+	Start        json.RawMessage `json:"start"`     // the data of run.started, canonical once read or written
+	StartSum     string          `json:"start_sum"` // set by the writer
+
+	// Extra holds members that this build does not know, as they were read.
+	Extra map[string]json.RawMessage `json:"-"`
+}
+
+// World names what the tools looked at. Name is not a path.
+type World struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
+}
+
+// Parent is the run that a fork was made from.
+type Parent struct {
+	Run    string          `json:"run"`
+	Ledger string          `json:"ledger"` // the parent's ledger sum, at its seal or its last event
+	File   string          `json:"file"`   // base name only
+	At     int             `json:"at"`     // the fork point
+	Patch  json.RawMessage `json:"patch,omitempty"`
+	Mode   string          `json:"mode,omitempty"` // live or halt
+}
+
+// The fixed lines around the header.
+const (
+	preamble    = "---\nversion: 2\n"
+	headerKey   = "investigator: "
+	listLine    = "interactions:\n"
+	sealKey     = "seal: "
+	sumMember   = `,"sum":"`
+	sumTail     = len(sumMember) + 64 + len(`"}`)
+	firstLineNo = 5 // of the first interaction
+)
+
+// prepared is a header made ready to write.
+type prepared struct {
+	header Header
+	text   []byte // the bytes before the first interaction
+	begin  loop.State
+	event  ledger.Event
+}
+
+func prepare(h Header) (prepared, error) {
+	state, first, err := loop.New(h.Start)
+	if err != nil {
+		return prepared{}, err
+	}
+	h.Format, h.Start, h.StartSum = Format, first.Data, ledger.Sum{}.Add(first).String()
+	if h.Parent != nil {
+		p := *h.Parent
+		p.File = filepath.Base(strings.ReplaceAll(p.File, `\`, "/"))
+		h.Parent = &p
+	}
+	if err := checkHeader(h); err != nil {
+		return prepared{}, err
+	}
+	text, err := encodeHeader(h)
+	return prepared{header: h, text: text, begin: state, event: first}, err
+}
+
+// checkHeader refuses what must never stand in a header: paths of the machine,
+// secrets, and JSON that YAML readers cannot take.
+func checkHeader(h Header) error {
+	fields := map[string]string{"tool": h.Tool, "run": h.Run, "started": h.Started, "recorded_with": h.RecordedWith}
+	if h.World != nil {
+		fields["world.name"], fields["world.digest"] = h.World.Name, h.World.Digest
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if v := fields[name]; isPath(v) {
+			return fmt.Errorf("header %s: expected a name, found the path %q; a cassette holds no paths of the machine it was made on", name, v)
+		}
+	}
+	if kind := scrub.Find(h.Start); kind != "" {
+		return fmt.Errorf("run.started holds a secret (%s); remove it from the task, its context or the prompt", kind)
+	}
+	return checkYAML(h.Start)
+}
+
+func isPath(s string) bool {
+	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, "~") || strings.HasPrefix(s, `\\`) ||
+		len(s) > 2 && s[1] == ':' && (s[2] == '\\' || s[2] == '/')
+}
+
+// yaml.v3 takes member names up to 1,024 characters and limits nesting.
+const (
+	maxName  = 1000
+	maxDepth = 1000
+)
+
+func checkYAML(canonical []byte) error {
+	depth := 0
+	for i := 0; i < len(canonical); i++ {
+		switch canonical[i] {
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return fmt.Errorf("run.started is nested deeper than %d levels, which other readers of the cassette refuse", maxDepth)
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			start := i
+			for i++; i < len(canonical) && canonical[i] != '"'; i++ {
+				if canonical[i] == '\\' {
+					i++
+				}
+			}
+			if i+1 < len(canonical) && canonical[i+1] == ':' && i-start > maxName {
+				return fmt.Errorf("run.started has a member name of %d bytes (%.40q…); at most %d can be recorded", i-start-1, canonical[start+1:i], maxName)
+			}
+		}
+	}
+	return nil
+}
+
+func encodeHeader(h Header) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(h); err != nil {
+		return nil, fmt.Errorf("encode header: %w", err)
+	}
+	text := appendRaw([]byte(preamble+headerKey), bytes.TrimSuffix(b.Bytes(), []byte("}\n")))
+	for _, name := range slices.Sorted(maps.Keys(h.Extra)) {
+		text = append(appendText(append(text, ','), strings.ToValidUTF8(name, "\uFFFD")), ':')
+		canon, err := ledger.Canon(h.Extra[name])
+		if err != nil {
+			return nil, fmt.Errorf("encode header member %q: %w", name, err)
+		}
+		text = appendRaw(text, canon)
+	}
+	sum := ledger.Digest(text)
+	text = append(append(text, sumMember...), sum...)
+	return append(text, "\"}\n"+listLine...), nil
+}
+
+// decodeHeader reads the header's JSON. The caller has checked its sum.
+func decodeHeader(text []byte) (Header, error) {
+	var h Header
+	if err := json.Unmarshal(text, &h); err != nil {
+		return h, err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return h, err
+	}
+	for _, known := range []string{"format", "tool", "run", "started", "world", "recorded_with", "parent", "start", "start_sum", "sum"} {
+		delete(all, known)
+	}
+	if len(all) > 0 {
+		h.Extra = all
+	}
+	var err error
+	h.Start, err = ledger.Canon(h.Start)
+	return h, err
+}

@@ -1,0 +1,99 @@
+package recorder
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"investigator/internal/converse"
+	"investigator/internal/edge"
+	"investigator/internal/ledger"
+	"investigator/internal/loop"
+)
+
+// projector derives events from interactions, in order. It knows the turn and
+// the tool calls that were asked for and not yet answered. It is a value; use
+// returns the next one.
+type projector struct {
+	turn    int
+	pending []edge.Call
+}
+
+// projected is what a projector makes of one interaction.
+type projected struct {
+	data []json.RawMessage // of each event; nil where it cannot be derived
+	call edge.Call         // turn, position and use of the call that was answered
+}
+
+// use takes the next interaction: its kind, its response, and its events'
+// types with the data given explicitly (nil where none is).
+func (p projector) use(kind edge.Kind, types []string, given []json.RawMessage, code int, body []byte) (projector, projected, error) {
+	if kind == edge.Model {
+		return p.model(types, given, body)
+	}
+	out := projected{data: make([]json.RawMessage, len(types))}
+	if len(p.pending) == 0 {
+		return p, out, fmt.Errorf("a tool returned that was not called")
+	}
+	out.call, p.pending = p.pending[0], p.pending[1:]
+	canon, err := ledger.Canon(body)
+	if err != nil {
+		return p, out, fmt.Errorf("tool result: %w", err)
+	}
+	if types[0] == ledger.ToolReturned {
+		out.data[0] = loop.ReturnedData(out.call, edge.Return{Body: canon, Failed: toolFailed(code)})
+	}
+	copyGiven(out.data, given)
+	return p, out, nil
+}
+
+func copyGiven(data, given []json.RawMessage) {
+	for i, g := range given {
+		if g != nil {
+			data[i] = g
+		}
+	}
+}
+
+func (p projector) model(types []string, given []json.RawMessage, body []byte) (projector, projected, error) {
+	out := projected{data: make([]json.RawMessage, len(types))}
+	p.turn, p.pending = p.turn+1, nil
+	out.call = edge.Call{Kind: edge.Model, Turn: p.turn}
+	if types[0] == ledger.ModelResponded {
+		out.data[0] = given[0]
+		if given[0] == nil {
+			out.data[0], _ = converse.Normalize(body) // an error leaves it underived
+		}
+		if out.data[0] != nil {
+			p.pending = calls(p.turn, types[1:], out.data[0], out.data[1:])
+		}
+	}
+	copyGiven(out.data, given)
+	return p, out, nil
+}
+
+// calls derives the tool.called events among types and returns the calls.
+func calls(turn int, types []string, response json.RawMessage, data []json.RawMessage) []edge.Call {
+	t, err := converse.ParseTurn(response)
+	if err != nil {
+		return nil
+	}
+	_, ids := converse.Echo(t)
+	var out []edge.Call
+	pos := 0
+	for i, kind := range types {
+		if kind != ledger.ToolCalled && kind != ledger.ToolRefused {
+			continue
+		}
+		if pos >= len(t.ToolUses) {
+			return out
+		}
+		if kind == ledger.ToolCalled {
+			use := t.ToolUses[pos]
+			use.ID = ids[pos]
+			data[i] = loop.CalledData(turn, pos, use)
+			out = append(out, edge.Call{Kind: edge.Tool, Turn: turn, Pos: pos, In: edge.ToolDigest(use.Name, use.Input), Use: use})
+		}
+		pos++
+	}
+	return out
+}

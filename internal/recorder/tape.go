@@ -1,0 +1,150 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"investigator/internal/edge"
+	"investigator/internal/ledger"
+)
+
+// Tape is a cassette used as an edge: it answers each call with what was
+// recorded for the same turn and position, if the call is the same. It may be
+// used from many goroutines.
+type Tape struct {
+	c     *Cassette
+	calls map[spot]int     // seq of the return
+	same  map[string][]int // seqs of tool returns by their In
+
+	mu   sync.Mutex
+	used map[int]bool
+}
+
+type spot struct {
+	kind      edge.Kind
+	turn, pos int
+}
+
+// Mismatch says that a call differs from the one recorded at its place.
+type Mismatch struct {
+	Seq      int
+	Recorded string // digest of what went out when it was recorded
+	Now      string
+	Call     edge.Call
+}
+
+func (m *Mismatch) Error() string {
+	return fmt.Sprintf("event %d: the %s call differs: recorded %s / now %s", m.Seq, m.Call.Kind, m.Recorded, m.Now)
+}
+
+// Missing says that nothing is recorded for a call.
+type Missing struct {
+	Call edge.Call
+	Name string // of the cassette
+}
+
+func (m *Missing) Error() string {
+	return fmt.Sprintf("event %d: cassette %q holds no %s call at turn %d, position %d", m.Call.Seq, m.Name, m.Call.Kind, m.Call.Turn, m.Call.Pos)
+}
+
+// NewTape makes a tape of c.
+func NewTape(c *Cassette) (*Tape, error) {
+	events, err := c.Events()
+	if err != nil {
+		return nil, err
+	}
+	t := &Tape{c: c, calls: map[spot]int{}, same: map[string][]int{}, used: map[int]bool{}}
+	for i, h := range c.heads {
+		m, e := c.marks[h.seq-1], events[h.seq-1]
+		s := spot{c.heads[i].kind, m.turn, m.pos}
+		if _, twice := t.calls[s]; !twice {
+			t.calls[s] = h.seq
+		}
+		if h.kind == edge.Tool && e.Type == ledger.ToolReturned {
+			t.same[e.In] = append(t.same[e.In], h.seq)
+		}
+	}
+	return t, nil
+}
+
+// Do implements edge.Edge. The origin of what it returns is tape. The error is
+// a *Mismatch, a *Missing, or says that the cassette cannot be read.
+func (t *Tape) Do(ctx context.Context, call edge.Call) (edge.Return, error) {
+	if err := ctx.Err(); err != nil {
+		return edge.Return{}, err
+	}
+	seq, found := t.calls[spot{call.Kind, call.Turn, call.Pos}]
+	if !found {
+		return edge.Return{}, &Missing{Call: call, Name: t.c.name}
+	}
+	e, err := t.c.Event(seq)
+	if err != nil {
+		return edge.Return{}, err
+	}
+	if e.In != call.In {
+		return edge.Return{}, &Mismatch{Seq: seq, Recorded: e.In, Now: call.In, Call: call}
+	}
+	t.mark(seq)
+	return t.answer(seq)
+}
+
+func (t *Tape) mark(seq int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.used[seq] = true
+}
+
+func (t *Tape) answer(seq int) (edge.Return, error) {
+	r, err := t.c.Return(seq)
+	r.Origin = edge.Tape
+	return r, err
+}
+
+// Skip marks every return before event seq as used, for a fork whose history
+// was copied instead of played.
+func (t *Tape) Skip(seq int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, at := range t.calls {
+		if at < seq {
+			t.used[at] = true
+		}
+	}
+}
+
+// Lookup returns the answer to an identical tool call, whatever its turn: the
+// first one with that In that was not used yet, which is then used.
+func (t *Tape) Lookup(in string) (edge.Return, bool) {
+	seq := t.take(in)
+	if seq == 0 {
+		return edge.Return{}, false
+	}
+	r, err := t.answer(seq)
+	return r, err == nil
+}
+
+func (t *Tape) take(in string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, seq := range t.same[in] {
+		if !t.used[seq] {
+			t.used[seq] = true
+			return seq
+		}
+	}
+	return 0
+}
+
+// Left returns the seqs of the recorded returns that were not used, ascending.
+func (t *Tape) Left() []int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []int
+	for _, h := range t.c.heads {
+		if !t.used[h.seq] {
+			out = append(out, h.seq)
+		}
+	}
+	return out
+}

@@ -1,0 +1,345 @@
+package recorder
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"investigator/internal/converse"
+	"investigator/internal/edge"
+	"investigator/internal/ledger"
+	"investigator/internal/scrub"
+)
+
+// Writer records one run. It is a loop.Sink, and is used by one goroutine.
+type Writer struct {
+	path   string
+	out    file
+	size   int64 // of whole lines
+	err    error // the first write error; nothing is written after it
+	closed bool
+
+	header  Header
+	start   converse.Request // what run.started gives
+	chain   [sha256.Size]byte
+	sum     ledger.Sum
+	seq     int
+	count   int // interactions
+	origins map[string]int
+
+	project projector
+	base    converse.Request // of the last model interaction
+	baseID  int
+	known   places
+}
+
+// Create makes a new cassette at path, mode 0600, and writes its header. The
+// header is on the disk when Create returns. It never opens a file that
+// exists: that error wraps ErrExists.
+func Create(path string, h Header) (*Writer, error) {
+	p, err := prepare(h)
+	if err != nil {
+		return nil, fmt.Errorf("create cassette %q: %w", path, err)
+	}
+	f, err := createFile(path)
+	if err != nil {
+		return nil, err
+	}
+	w := newWriter(path, f, p)
+	if err := w.writeHeader(p.text); err != nil {
+		return nil, errors.Join(err, removeNew(path, f))
+	}
+	if err := syncFolder(path); err != nil {
+		return nil, errors.Join(&FileError{Verb: "create", File: path, Err: err}, removeNew(path, f))
+	}
+	return w, nil
+}
+
+// NewMemory records into memory: the same bytes, no file. The error is about
+// the header.
+func NewMemory(h Header) (*Writer, error) {
+	p, err := prepare(h)
+	if err != nil {
+		return nil, fmt.Errorf("create cassette: %w", err)
+	}
+	w := newWriter("", &memory{}, p)
+	return w, w.writeHeader(p.text)
+}
+
+func newWriter(path string, f file, p prepared) *Writer {
+	req := p.begin.Request()
+	w := &Writer{
+		path: path, out: f, header: p.header, start: req, base: req, baseID: -1,
+		chain: sha256.Sum256(p.text), sum: ledger.Sum{}.Add(p.event), seq: 1,
+		origins: map[string]int{}, known: places{},
+	}
+	w.origins[string(startOrigin(p.header))] = 1
+	return w
+}
+
+// startOrigin is the origin of event 1: patched where a fork edited it.
+func startOrigin(h Header) edge.Origin {
+	if h.Parent != nil && h.Parent.At == 1 {
+		return edge.Patched
+	}
+	return edge.Derived
+}
+
+func (w *Writer) writeHeader(text []byte) error {
+	n, err := w.out.Write(text)
+	if err == nil && n < len(text) {
+		err = io.ErrShortWrite
+	}
+	if err == nil {
+		err = w.out.Sync()
+	}
+	if err != nil {
+		return &FileError{Verb: "create", File: w.path, Err: err, Hint: "nothing was recorded"}
+	}
+	w.size = int64(len(text))
+	return nil
+}
+
+// Path returns the file's path, "" for one in memory.
+func (w *Writer) Path() string { return w.path }
+
+// Header returns the header as it was written.
+func (w *Writer) Header() Header { return w.header }
+
+// Sum returns the ledger sum of what was recorded so far.
+func (w *Writer) Sum() ledger.Sum { return w.sum }
+
+// Seq returns the seq of the last event recorded.
+func (w *Writer) Seq() int { return w.seq }
+
+// Bytes returns a copy of the cassette so far if it is in memory, else nil.
+func (w *Writer) Bytes() []byte {
+	if m, ok := w.out.(*memory); ok {
+		return bytes.Clone(m.Bytes())
+	}
+	return nil
+}
+
+// Close closes the file. A run that has not finished stays without a seal; the
+// cassette is readable, and a run that has finished is closed already.
+func (w *Writer) Close() error {
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	return w.out.Close()
+}
+
+// Took records a return and the events that follow from it as one line, which
+// is on the disk when Took returns nil. With run.finished among the events it
+// seals and closes the cassette. A write that fails leaves the file at its last
+// whole line where that is possible, gives a *WriteError, and the Writer
+// refuses what comes after.
+func (w *Writer) Took(call edge.Call, ret edge.Return, events []ledger.Event) error {
+	if err := w.ready(events); err != nil {
+		return err
+	}
+	var finished json.RawMessage
+	rest := events
+	if last := events[len(events)-1]; last.Type == ledger.RunFinished {
+		finished, rest = last.Data, events[:len(events)-1]
+	}
+	if len(rest) == 0 {
+		return fmt.Errorf("record event %d: run.finished follows from no return", events[0].Seq)
+	}
+	next, l, err := w.line(call, ret, rest)
+	if err != nil {
+		return fmt.Errorf("record event %d: %w", events[0].Seq, err)
+	}
+	text := next.finishLine(l.append(nil))
+	if err := readsBack(text, l); err != nil {
+		return fmt.Errorf("record event %d: %w", events[0].Seq, err)
+	}
+	if finished != nil {
+		text = next.appendSeal(text, events[len(events)-1])
+	}
+	if err := w.write(text); err != nil {
+		return err
+	}
+	next.size = w.size
+	*w = next
+	if finished != nil {
+		return w.Close()
+	}
+	return nil
+}
+
+func (w *Writer) ready(events []ledger.Event) error {
+	switch {
+	case w.err != nil:
+		return w.err
+	case w.closed:
+		return fmt.Errorf("record event %d: the cassette is closed after event %d", w.seq+1, w.seq)
+	case len(events) == 0:
+		return fmt.Errorf("record event %d: a return without events", w.seq+1)
+	}
+	for i, e := range events {
+		if e.Seq != w.seq+1+i {
+			return fmt.Errorf("record event %d: expected seq %d, found %d", w.seq+1, w.seq+1+i, e.Seq)
+		}
+	}
+	return nil
+}
+
+// line makes the interaction of a return, and the Writer as it will be once
+// the line is written.
+func (w *Writer) line(call edge.Call, ret edge.Return, events []ledger.Event) (Writer, *line, error) {
+	next := *w
+	next.origins = maps.Clone(w.origins)
+	l := &line{ID: w.count, X: aside{Seq: events[0].Seq, Origin: string(ret.Origin), At: valid(ret.At), Took: valid(ret.Took)}}
+	var err error
+	if call.Kind == edge.Model {
+		l.Request, l.Response = next.modelExchange(call, ret, l)
+	} else {
+		l.Request, l.Response = toolExchange(call, ret)
+	}
+	l.Response.Duration = duration(l.X.Took)
+	if err = noSecrets(l); err != nil {
+		return next, nil, err
+	}
+	types := make([]string, len(events))
+	for i, e := range events {
+		types[i] = e.Type
+	}
+	given := make([]json.RawMessage, len(events))
+	_, derived, err := w.project.use(call.Kind, types, given, l.Response.Code, l.Response.Body)
+	if err != nil {
+		return next, nil, err
+	}
+	for i, e := range events {
+		next.sum = next.sum.Add(e)
+		l.X.Events = append(l.X.Events, entry{Type: e.Type, In: e.In, Sum: next.sum.String()})
+		if !bytes.Equal(derived.data[i], e.Data) {
+			given[i] = e.Data
+			text := string(e.Data)
+			l.X.Events[i].Data = &text
+		}
+	}
+	if next.project, _, err = w.project.use(call.Kind, types, given, l.Response.Code, l.Response.Body); err != nil {
+		return next, nil, err
+	}
+	next.took(call.Kind, ret.Body, ret.Origin, len(events))
+	next.seq += len(events)
+	return next, l, nil
+}
+
+// took notes what later lines may refer to.
+func (w *Writer) took(kind edge.Kind, body json.RawMessage, origin edge.Origin, events int) {
+	w.origins[string(origin)]++
+	if events > 1 {
+		w.origins[string(edge.Derived)] += events - 1
+	}
+	if kind == edge.Model {
+		w.known.answer(w.count, body)
+	} else {
+		w.known.result(w.count, body)
+	}
+	w.count++
+}
+
+// readsBack decodes a line before it is written, so that a replay cannot see
+// other bytes than the run did.
+func readsBack(text []byte, l *line) error {
+	back, err := decodeLine(bytes.TrimSuffix(text, []byte("\n")))
+	if err != nil {
+		return fmt.Errorf("read line back: %w", err)
+	}
+	same := back.ID == l.ID && bytes.Equal(back.Request.Body, l.Request.Body) && bytes.Equal(back.Response.Body, l.Response.Body) &&
+		back.Request.URL == l.Request.URL && len(back.X.Events) == len(l.X.Events) && len(back.X.Attempts) == len(l.X.Attempts)
+	for i := 0; same && i < len(l.X.Events); i++ {
+		a, b := back.X.Events[i], l.X.Events[i]
+		same = a.Type == b.Type && a.In == b.In && a.Sum == b.Sum && (a.Data == nil) == (b.Data == nil) && (a.Data == nil || *a.Data == *b.Data)
+	}
+	for i := 0; same && i < len(l.X.Attempts); i++ {
+		same = bytes.Equal(back.X.Attempts[i].Body, l.X.Attempts[i].Body)
+	}
+	if !same {
+		return fmt.Errorf("read line back: interaction %d does not read back as it was taken; this is a fault of the recorder", l.ID)
+	}
+	return nil
+}
+
+// noSecrets refuses a line that holds what must not be kept. Secrets are
+// removed at the edges; this is the second barrier.
+func noSecrets(l *line) error {
+	texts := [][]byte{l.Request.Body, l.Response.Body, []byte(l.Request.URL)}
+	for _, a := range l.X.Attempts {
+		texts = append(texts, a.Body, []byte(a.Err))
+	}
+	if l.X.Last != nil {
+		texts = append(texts, []byte(l.X.Last.Err))
+	}
+	for _, t := range texts {
+		if kind := scrub.Find(t); kind != "" {
+			return fmt.Errorf("the interaction with %s holds a secret (%s) and was not recorded; pass results through scrub.Scrub at the edge", l.Request.URL, kind)
+		}
+	}
+	return nil
+}
+
+// finishLine adds the line's sum.
+func (w *Writer) finishLine(text []byte) []byte {
+	h := sha256.New()
+	h.Write(w.chain[:])
+	h.Write(text)
+	h.Sum(w.chain[:0])
+	text = append(text, sumMember...)
+	text = hex.AppendEncode(text, w.chain[:])
+	return append(text, "\"}\n"...)
+}
+
+func (w *Writer) appendSeal(text []byte, finished ledger.Event) []byte {
+	w.sum, w.seq = w.sum.Add(finished), finished.Seq
+	w.origins[string(edge.Derived)]++
+	start := len(text)
+	text = strconv.AppendInt(append(text, sealKey+`{"events":`...), int64(w.seq), 10)
+	text = strconv.AppendInt(append(text, `,"interactions":`...), int64(w.count), 10)
+	text = append(append(text, `,"ledger":"`...), w.sum.String()...)
+	text = append(text, `","origins":{`...)
+	for i, name := range slices.Sorted(maps.Keys(w.origins)) {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(appendText(text, name), ':')
+		text = strconv.AppendInt(text, int64(w.origins[name]), 10)
+	}
+	text = appendRaw(append(text, `},"finished":`...), finished.Data)
+	h := sha256.New()
+	h.Write(w.chain[:])
+	h.Write(text[start:])
+	text = append(text, sumMember...)
+	text = hex.AppendEncode(text, h.Sum(nil))
+	return append(text, "\"}\n"...)
+}
+
+// write puts whole lines at the end of the file, durably, or takes back what
+// it can.
+func (w *Writer) write(text []byte) error {
+	n, err := w.out.Write(text)
+	if err == nil && n < len(text) {
+		err = io.ErrShortWrite
+	}
+	if err == nil {
+		err = w.out.Sync()
+	}
+	if err == nil {
+		w.size += int64(len(text))
+		return nil
+	}
+	fail := &WriteError{File: w.path, Event: w.seq + 1, Kept: w.seq, Err: err}
+	fail.Ragged = w.out.Truncate(w.size) != nil || w.out.Sync() != nil
+	w.err = fail
+	return fail
+}

@@ -1,0 +1,121 @@
+// Package scrub removes credentials from text before it is recorded.
+//
+// A tool may print what it should not: an access key, a presigned URL, a
+// bearer token. Scrub replaces such values by a mark that says what was there.
+// It runs at the edge, before the loop sees a result, so that the live run, its
+// cassette and every replay hold the same bytes. The recorder uses Find to
+// refuse a line that still holds a secret, which is the second barrier and not
+// the place where secrets are removed.
+//
+// Values are recognised by shape (AWS access key ids, Bedrock API keys, signed
+// JSON web tokens) or by the name beside them (X-Amz-Signature=…,
+// aws_secret_access_key: …, Authorization: Bearer …). Names match in any case.
+// A password in prose has no shape and is not found.
+//
+// Scrubbing JSON text keeps it JSON: no quote and no backslash is ever
+// removed. Scrubbing twice changes nothing more.
+//
+// The package is pure.
+package scrub
+
+import (
+	"bytes"
+	"regexp"
+)
+
+// rule is one kind of secret. Its pattern's group 1 is what is removed.
+// Anchors are lower-case texts, one of which every match contains; they keep
+// the pattern from running over text that cannot match.
+type rule struct {
+	kind    string
+	anchors []string
+	pattern *regexp.Regexp
+}
+
+// edge begins a value: nothing, an escape of JSON, or a character no value
+// holds. sep stands between a name and its value, in JSON, in JSON inside JSON,
+// in URLs, ini files and headers.
+const (
+	edge = `(?:^|\\\\[nrtbf]|[^A-Za-z0-9_-])`
+	sep  = `[\\"' ]{0,8}(?:[:=]|%3[dD])[\\"' ]{0,8}`
+)
+
+// rules is never modified; it stands here because compiling costs more than
+// scanning.
+var rules = []rule{
+	newRule("aws access key id", edge+`((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b`, "akia", "asia", "abia", "acca"),
+	newRule("bedrock api key", edge+`(ABSK[A-Za-z0-9+/]{24,}={0,2}|bedrock-api-key-[A-Za-z0-9+/]{24,}={0,2})`, "absk", "bedrock-api-key-"),
+	newRule("aws signature", `(?i)(?:x-amz-signature`+sep+`|credential=[^\n]{0,400}?signature=)([0-9a-f]{2,})`, "signature"),
+	newRule("aws credential scope", `(?i)(?:x-amz-credential`+sep+`|aws4-hmac-sha256 credential=)([A-Za-z0-9]{4,})`, "credential"),
+	newRule("aws session token", `(?i)(?:x-amz-security-token|aws_?session_?token)`+sep+`([A-Za-z0-9+/=%_.-]{8,})`, "token"),
+	newRule("aws secret access key", `(?i)(?:aws_?secret_?key|secret_?access_?key)`+sep+`([A-Za-z0-9/+=]{40})(?:[^A-Za-z0-9/+=]|$)`, "secret"),
+	newRule("bearer token", `(?i)bearer +([A-Za-z0-9+/=_.~-]{16,})`, "bearer"),
+	newRule("api key", `(?i)x-api-key`+sep+`([A-Za-z0-9+/=_.~-]{8,})`, "x-api-key"),
+	newRule("json web token", edge+`(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})`, "eyj"),
+	newRule("private key", `-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----((?:[A-Za-z0-9+/=\s]|\\+[nr]){16,})`, "private key-----"),
+}
+
+func newRule(kind, pattern string, anchors ...string) rule {
+	return rule{kind, anchors, regexp.MustCompile(pattern)}
+}
+
+// Scrub returns b without secrets and how many it removed. It returns b itself
+// when there are none; b is never modified.
+func Scrub(b []byte) ([]byte, int) {
+	count := 0
+	for _, r := range candidates(b) {
+		var n int
+		b, n = r.replace(b)
+		count += n
+	}
+	return b, count
+}
+
+// Find names the first kind of secret that Scrub would remove, "" if there is
+// none.
+func Find(b []byte) string {
+	for _, r := range candidates(b) {
+		if r.pattern.Match(b) {
+			return r.kind
+		}
+	}
+	return ""
+}
+
+// Mark is what stands where a secret was.
+func Mark(kind string) string { return "[removed: " + kind + "]" }
+
+func (r rule) replace(b []byte) ([]byte, int) {
+	found := r.pattern.FindAllSubmatchIndex(b, -1)
+	if len(found) == 0 {
+		return b, 0
+	}
+	var out []byte
+	done := 0
+	for _, at := range found {
+		out = append(append(out, b[done:at[2]]...), Mark(r.kind)...)
+		done = at[3]
+	}
+	return append(out, b[done:]...), len(found)
+}
+
+// candidates lists the rules that could match b.
+func candidates(b []byte) []rule {
+	lower := make([]byte, len(b))
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	var out []rule
+	for _, r := range rules {
+		for _, a := range r.anchors {
+			if bytes.Contains(lower, []byte(a)) {
+				out = append(out, r)
+				break
+			}
+		}
+	}
+	return out
+}
