@@ -122,6 +122,9 @@ func TestExactRequest(t *testing.T) {
 		if auth := got[0].Header.Get("Authorization"); !strings.HasPrefix(auth, "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/") {
 			t.Errorf("not signed: %q", auth)
 		}
+		if coding := got[0].Header.Get("Accept-Encoding"); strings.Contains(coding, "gzip") {
+			t.Errorf("accepts %q, and what is recorded would not be what came", coding)
+		}
 		if length := got[0].Header.Get("Content-Length"); length != fmt.Sprint(len(got[0].Body)) {
 			t.Errorf("content length %s for %d bytes", length, len(got[0].Body))
 		}

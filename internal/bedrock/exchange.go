@@ -128,7 +128,7 @@ func (x *exchange) readStream() (json.RawMessage, error) {
 		return nil, incomplete(converse.ErrTruncated.Error())
 	}
 	if err != nil {
-		return nil, damaged(err)
+		return nil, x.broken(err)
 	}
 	return body, nil
 }

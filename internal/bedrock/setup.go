@@ -157,7 +157,7 @@ func (s *setup) configure(o *bedrockruntime.Options) {
 		o.BaseEndpoint = &s.EndpointURL
 	}
 	o.HTTPClient = transport{s.http}
-	o.Retryer, o.RetryMaxAttempts = aws.NopRetryer{}, 0
+	o.Retryer = aws.NopRetryer{}
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		if err := stack.Serialize.Insert(exactBody(), "OperationSerializer", middleware.After); err != nil {
 			return err

@@ -237,18 +237,59 @@ func TestMidStreamExceptions(t *testing.T) {
 	}
 }
 
-// TestBrokenAfterTheEnd: a connection that breaks when the whole answer is there
-// costs nothing.
-func TestBrokenAfterTheEnd(t *testing.T) {
-	url := serveRaw(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/vnd.amazon.eventstream")
-		_, _ = w.Write(bedrocktest.EncodeFrame("messageStop", []byte(`{"stopReason":"end_turn"}`)))
-		_, _ = w.Write(bedrocktest.EncodeFrame("metadata", []byte(`{"usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3}}`)))
-		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler)
+// TestAfterMessageStop: what comes or breaks when the answer is said.
+func TestAfterMessageStop(t *testing.T) {
+	stop := bedrocktest.EncodeFrame("messageStop", []byte(`{"stopReason":"end_turn"}`))
+	usage := bedrocktest.EncodeFrame("metadata", []byte(`{"usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3}}`))
+	spoiled := slices.Concat(usage[:len(usage)-1], []byte{usage[len(usage)-1] ^ 1})
+	refusal := bedrocktest.EncodeFrame("!validationException", []byte(`{"message":"no"}`))
+	for _, c := range []struct {
+		name     string
+		after    []byte
+		reset    bool
+		failure  string // "" for an answer
+		attempts int
+	}{
+		{"nothing", nil, false, "", once},
+		{"usage", usage, false, "", once},
+		{"usage and a broken connection", usage, true, "", once},
+		{"half the usage", usage[:40], false, incompleteAnswer, again},
+		{"half the usage and a broken connection", usage[:40], true, incompleteAnswer, again},
+		{"usage with a flipped bit", spoiled, false, damagedAnswer, again},
+		{"an exception", refusal, false, "ValidationException", once},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			url := serveRaw(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/vnd.amazon.eventstream")
+				_, _ = w.Write(stop)
+				_, _ = w.Write(c.after)
+				_ = http.NewResponseController(w).Flush()
+				if c.reset {
+					panic(http.ErrAbortHandler)
+				}
+			})
+			r := do(t, newEdge(t, options(url, true)), modelCall(t, `{}`))
+			f, err := edge.ParseFailure(r.Body)
+			if err != nil || r.Failed != (c.failure != "") || f.Name != c.failure || len(r.Wire.Attempts) != c.attempts {
+				t.Errorf("%d attempts, expected %d: %s", len(r.Wire.Attempts), c.attempts, r.Body)
+			}
+		})
+	}
+}
+
+// TestPageIsRecordedWhole: a page instead of a stream is kept to its end, though
+// its first bytes show already that it is no stream.
+func TestPageIsRecordedWhole(t *testing.T) {
+	pieces := []string{"<html><title>\n Sign in </title>", strings.Repeat("<p>", 30_000), "</html>"} // more than one read takes
+	url := serveRaw(t, func(w http.ResponseWriter, r *http.Request) {
+		for _, p := range pieces {
+			_, _ = w.Write([]byte(p))
+			_ = http.NewResponseController(w).Flush()
+		}
 	})
-	if r := do(t, newEdge(t, options(url, true)), modelCall(t, `{}`)); r.Failed || len(r.Wire.Attempts) != 1 {
-		t.Errorf("%d attempts: %s", len(r.Wire.Attempts), r.Body)
+	r := do(t, newEdge(t, options(url, true)), modelCall(t, `{}`))
+	if got := string(r.Wire.Attempts[0].Body); got != strings.Join(pieces, "") || !strings.Contains(string(r.Body), `(\"Sign in\")`) {
+		t.Errorf("recorded %d bytes, failed with %s", len(got), r.Body)
 	}
 }
 
@@ -394,6 +435,26 @@ func TestRetryAfter(t *testing.T) {
 	do(t, newEdge(t, o), modelCall(t, `{}`))
 	if len(pauses) != 7 || slices.Min(pauses) < maxRetryAfter || slices.Max(pauses) > maxRetryAfter {
 		t.Errorf("pauses %v, expected seven of %s", pauses, maxRetryAfter)
+	}
+}
+
+// TestLateModelsAreThrottles: a model that is not ready is waited for in seconds,
+// as for a quota, and not in the 50 ms that suit a broken connection.
+func TestLateModelsAreThrottles(t *testing.T) {
+	longest := func(name string) (pause time.Duration) {
+		for range 100 {
+			d, err := newRetryer(8).RetryDelay(3, &attemptError{name: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pause = max(pause, d)
+		}
+		return pause
+	}
+	for name, slow := range map[string]bool{"ModelNotReadyException": true, "ModelTimeoutException": true, "ThrottlingException": true, connectionFailed: false} {
+		if d := longest(name); (d > time.Second) != slow {
+			t.Errorf("%s waits up to %s", name, d)
+		}
 	}
 }
 

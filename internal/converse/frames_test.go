@@ -3,8 +3,10 @@ package converse
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"hash/crc32"
 	"os"
 	"strings"
 	"testing"
@@ -146,6 +148,22 @@ func TestFrameErrorNamesThePlace(t *testing.T) {
 	var got *FrameError
 	if !errors.As(err, &got) || got.Offset != want.Offset || !strings.Contains(got.Reason, "checksum") || len(frames) != 1 {
 		t.Errorf("error %v after %d frames, expected a checksum error at byte %d after 1", err, len(frames), want.Offset)
+	}
+}
+
+// TestImpossibleLengths: a prelude may be intact and still say what cannot be.
+func TestImpossibleLengths(t *testing.T) {
+	for _, c := range []struct{ total, headers uint32 }{{15, 0}, {16, 1}, {64, 49}, {64, 1 << 31}, {frameMax + 1, 0}, {0, 0}} {
+		b := binary.BigEndian.AppendUint32(nil, c.total)
+		b = binary.BigEndian.AppendUint32(b, c.headers)
+		b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+		b = append(b, make([]byte, 64)...)
+		if size := int(c.total); size >= frameMin && size <= len(b) { // an intact sum, so that the lengths alone are at fault
+			binary.BigEndian.PutUint32(b[size-4:], crc32.ChecksumIEEE(b[:size-4]))
+		}
+		if _, _, err := DecodeFrames(b); err == nil || !strings.Contains(err.Error(), "impossible") {
+			t.Errorf("%+v: error %v", c, err)
+		}
 	}
 }
 
