@@ -277,6 +277,24 @@ func (c *Cassette) Origin(seq int) (edge.Origin, error) {
 	return m.origin, err
 }
 
+// Origins counts the interactions by origin, and a run.started that a fork
+// edited: what the run's verdict rests on.
+func (c *Cassette) Origins() (map[edge.Origin]int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	out := map[edge.Origin]int{}
+	if startOrigin(c.header) == edge.Patched {
+		out[edge.Patched]++
+	}
+	for _, h := range c.heads {
+		out[c.marks[h.seq-1].origin]++
+	}
+	return out, nil
+}
+
 // LedgerSum returns the ledger sum up to and including an event.
 func (c *Cassette) LedgerSum(seq int) (ledger.Sum, error) {
 	_, m, err := c.at(seq)

@@ -36,7 +36,7 @@ func (w *Writer) CopyPrefix(c *Cassette, seq int) error {
 		return fmt.Errorf("copy prefix of %q: run.started: recorded %s / now %s; a history cannot be kept under another beginning", c.name, c.header.StartSum, w.header.StartSum)
 	}
 	next := *w
-	next.origins = map[string]int{string(startOrigin(w.header)): 1}
+	next.countStart()
 	var text []byte
 	for i := range n {
 		if text, err = next.splice(text, c, i, events); err != nil {
@@ -54,7 +54,16 @@ func (w *Writer) CopyPrefix(c *Cassette, seq int) error {
 	return nil
 }
 
-// splice copies one interaction with the origin tape.
+// fromTape is the origin of a return once it comes from a cassette. What a fork
+// edited or a guard answered stays so called: no tool and no model said it.
+func fromTape(recorded edge.Origin) edge.Origin {
+	if recorded == edge.Patched || recorded == edge.Refused {
+		return recorded
+	}
+	return edge.Tape
+}
+
+// splice copies one interaction with the origin it has from the tape.
 func (w *Writer) splice(text []byte, c *Cassette, i int, events []ledger.Event) ([]byte, error) {
 	src := c.layout.lines[i]
 	origin, end, err := originSpan(src)
@@ -62,7 +71,8 @@ func (w *Writer) splice(text []byte, c *Cassette, i int, events []ledger.Event) 
 		return nil, err
 	}
 	start := len(text)
-	text = append(append(append(text, src[:origin]...), edge.Tape...), src[end:len(src)-sumTail]...)
+	from := fromTape(edge.Origin(src[origin:end]))
+	text = append(append(append(text, src[:origin]...), from...), src[end:len(src)-sumTail]...)
 	done := w.finishLine(text[start:])
 	text = append(text[:start], done...)
 	h := c.heads[i]
@@ -71,7 +81,7 @@ func (w *Writer) splice(text []byte, c *Cassette, i int, events []ledger.Event) 
 	if h.kind == edge.Tool {
 		data = memberOf(data, "result")
 	}
-	w.took(h.kind, data, edge.Tape, h.end-h.seq+1)
+	w.took(h.kind, data, from)
 	w.seq, w.sum = h.end, c.marks[h.end-1].sum
 	return text, nil
 }

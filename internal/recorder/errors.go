@@ -35,10 +35,8 @@ func (e *FileError) Error() string {
 		fmt.Fprintf(&b, "line %d: ", e.Line)
 	}
 	b.WriteString(e.Err.Error())
-	for _, part := range []string{e.Found, e.Hint} {
-		if part != "" {
-			b.WriteString("; " + part)
-		}
+	if e.Found != "" {
+		b.WriteString(": " + e.Found)
 	}
 	return b.String()
 }
@@ -98,3 +96,19 @@ func (e *WriteError) Error() string {
 
 // Unwrap returns the system's error.
 func (e *WriteError) Unwrap() error { return e.Err }
+
+// Unusable reports whether an error says that a cassette cannot be replayed:
+// it is damaged, cut before its first event, from a newer build, or none of
+// ours. A file that is missing or may not be read is another matter.
+func Unusable(err error) bool {
+	var damage *Damage
+	if errors.As(err, &damage) {
+		return true
+	}
+	for _, kind := range []error{ErrEmpty, ErrNotCassette, ErrNotYAML, ErrNotOurs, ErrNewer, ErrCutHeader} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}

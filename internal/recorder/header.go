@@ -27,8 +27,9 @@ type Header struct {
 	World        *World          `json:"world"`
 	RecordedWith string          `json:"recorded_with,omitempty"`
 	Parent       *Parent         `json:"parent"`
-	Start        json.RawMessage `json:"start"`     // the data of run.started, canonical once read or written
-	StartSum     string          `json:"start_sum"` // set by the writer
+	Models       []ModelSwap     `json:"models,omitempty"` // other models from a fork point on
+	Start        json.RawMessage `json:"start"`            // the data of run.started, canonical once read or written
+	StartSum     string          `json:"start_sum"`        // set by the writer
 
 	// Extra holds members that this build does not know, as they were read.
 	Extra map[string]json.RawMessage `json:"-"`
@@ -38,6 +39,12 @@ type Header struct {
 type World struct {
 	Name   string `json:"name"`
 	Digest string `json:"digest"`
+}
+
+// ModelSwap says that a fork put another model in the chair after an event.
+type ModelSwap struct {
+	At    int    `json:"at"`
+	Model string `json:"model"`
 }
 
 // Parent is the run that a fork was made from.
@@ -172,7 +179,7 @@ func decodeHeader(text []byte) (Header, error) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return h, err
 	}
-	for _, known := range []string{"format", "tool", "run", "started", "world", "recorded_with", "parent", "start", "start_sum", "sum"} {
+	for _, known := range []string{"format", "tool", "run", "started", "world", "recorded_with", "parent", "models", "start", "start_sum", "sum"} {
 		delete(all, known)
 	}
 	if len(all) > 0 {

@@ -61,7 +61,7 @@ func (p projector) model(types []string, given []json.RawMessage, body []byte) (
 	if types[0] == ledger.ModelResponded {
 		out.data[0] = given[0]
 		if given[0] == nil {
-			out.data[0], _ = converse.Normalize(body) // an error leaves it underived
+			out.data[0], _ = answerOf(body) // an error leaves it underived
 		}
 		if out.data[0] != nil {
 			p.pending = calls(p.turn, types[1:], out.data[0], out.data[1:])
@@ -69,6 +69,20 @@ func (p projector) model(types []string, given []json.RawMessage, body []byte) (
 	}
 	copyGiven(out.data, given)
 	return p, out, nil
+}
+
+// answerOf is the normalised response that came over the wire as body: the JSON
+// of Converse, or the frames of ConverseStream, which begin with their length
+// and so never with a brace.
+func answerOf(body []byte) (json.RawMessage, error) {
+	if len(body) > 0 && body[0] != 0 {
+		return converse.Normalize(body)
+	}
+	frames, _, err := converse.DecodeFrames(body)
+	if err != nil {
+		return nil, err
+	}
+	return converse.Assemble(frames)
 }
 
 // calls derives the tool.called events among types and returns the calls.

@@ -68,7 +68,8 @@ func NewTape(c *Cassette) (*Tape, error) {
 	return t, nil
 }
 
-// Do implements edge.Edge. The origin of what it returns is tape. The error is
+// Do implements edge.Edge. The origin of what it returns is tape,
+// or patched or refused where it was recorded so. The error is
 // a *Mismatch, a *Missing, or says that the cassette cannot be read.
 func (t *Tape) Do(ctx context.Context, call edge.Call) (edge.Return, error) {
 	if err := ctx.Err(); err != nil {
@@ -97,7 +98,7 @@ func (t *Tape) mark(seq int) {
 
 func (t *Tape) answer(seq int) (edge.Return, error) {
 	r, err := t.c.Return(seq)
-	r.Origin = edge.Tape
+	r.Origin = fromTape(r.Origin)
 	return r, err
 }
 

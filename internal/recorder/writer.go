@@ -80,8 +80,16 @@ func newWriter(path string, f file, p prepared) *Writer {
 		chain: sha256.Sum256(p.text), sum: ledger.Sum{}.Add(p.event), seq: 1,
 		origins: map[string]int{}, known: places{},
 	}
-	w.origins[string(startOrigin(p.header))] = 1
+	w.countStart()
 	return w
+}
+
+// countStart counts a run.started that a fork edited: a verdict rests on it.
+func (w *Writer) countStart() {
+	w.origins = map[string]int{}
+	if startOrigin(w.header) == edge.Patched {
+		w.origins[string(edge.Patched)] = 1
+	}
 }
 
 // startOrigin is the origin of event 1: patched where a fork edited it.
@@ -230,17 +238,14 @@ func (w *Writer) line(call edge.Call, ret edge.Return, events []ledger.Event) (W
 	if next.project, _, err = w.project.use(call.Kind, types, given, l.Response.Code, l.Response.Body); err != nil {
 		return next, nil, err
 	}
-	next.took(call.Kind, ret.Body, ret.Origin, len(events))
+	next.took(call.Kind, ret.Body, ret.Origin)
 	next.seq += len(events)
 	return next, l, nil
 }
 
 // took notes what later lines may refer to.
-func (w *Writer) took(kind edge.Kind, body json.RawMessage, origin edge.Origin, events int) {
+func (w *Writer) took(kind edge.Kind, body json.RawMessage, origin edge.Origin) {
 	w.origins[string(origin)]++
-	if events > 1 {
-		w.origins[string(edge.Derived)] += events - 1
-	}
 	if kind == edge.Model {
 		w.known.answer(w.count, body)
 	} else {
