@@ -227,7 +227,7 @@ func (c *Cassette) projectLine(i int, p projector) (projector, error) {
 			given[k] = json.RawMessage(*e.Data)
 		}
 	}
-	next, derived, err := p.use(l.kind(), types, given, l.Response.Code, l.Response.Body)
+	next, derived, err := p.use(types, given, l)
 	if err != nil {
 		return p, err
 	}

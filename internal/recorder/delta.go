@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"investigator/internal/converse"
-	"investigator/internal/edge"
 	"investigator/internal/ledger"
 )
 
@@ -343,8 +342,3 @@ func nullAt(template json.RawMessage, pointer string) (int, error) {
 	}
 	return offset(template, value), nil
 }
-
-// toolReturn is the return of a tool interaction as its line keeps it.
-func toolFailed(code int) bool { return code != 200 }
-
-var _ = edge.Tool

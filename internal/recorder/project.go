@@ -24,23 +24,23 @@ type projected struct {
 	call edge.Call         // turn, position and use of the call that was answered
 }
 
-// use takes the next interaction: its kind, its response, and its events'
-// types with the data given explicitly (nil where none is).
-func (p projector) use(kind edge.Kind, types []string, given []json.RawMessage, code int, body []byte) (projector, projected, error) {
-	if kind == edge.Model {
-		return p.model(types, given, body)
+// use takes the next interaction and its events' types, with the data given
+// explicitly (nil where none is).
+func (p projector) use(types []string, given []json.RawMessage, l *line) (projector, projected, error) {
+	if l.kind() == edge.Model {
+		return p.model(types, given, &l.Response)
 	}
 	out := projected{data: make([]json.RawMessage, len(types))}
 	if len(p.pending) == 0 {
 		return p, out, fmt.Errorf("a tool returned that was not called")
 	}
 	out.call, p.pending = p.pending[0], p.pending[1:]
-	canon, err := ledger.Canon(body)
+	canon, err := ledger.Canon(l.Response.Body)
 	if err != nil {
 		return p, out, fmt.Errorf("tool result: %w", err)
 	}
 	if types[0] == ledger.ToolReturned {
-		out.data[0] = loop.ReturnedData(out.call, edge.Return{Body: canon, Failed: toolFailed(code)})
+		out.data[0] = loop.ReturnedData(out.call, edge.Return{Body: canon, Failed: l.Response.Code != 200})
 	}
 	copyGiven(out.data, given)
 	return p, out, nil
@@ -54,14 +54,14 @@ func copyGiven(data, given []json.RawMessage) {
 	}
 }
 
-func (p projector) model(types []string, given []json.RawMessage, body []byte) (projector, projected, error) {
+func (p projector) model(types []string, given []json.RawMessage, r *response) (projector, projected, error) {
 	out := projected{data: make([]json.RawMessage, len(types))}
 	p.turn, p.pending = p.turn+1, nil
 	out.call = edge.Call{Kind: edge.Model, Turn: p.turn}
 	if types[0] == ledger.ModelResponded {
 		out.data[0] = given[0]
 		if given[0] == nil {
-			out.data[0], _ = answerOf(body) // an error leaves it underived
+			out.data[0], _ = answerOf(r.Body) // an error leaves it underived
 		}
 		if out.data[0] != nil {
 			p.pending = calls(p.turn, types[1:], out.data[0], out.data[1:])

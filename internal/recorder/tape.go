@@ -48,20 +48,17 @@ func (m *Missing) Error() string {
 	return fmt.Sprintf("event %d: cassette %q holds no %s call at turn %d, position %d", m.Call.Seq, m.Name, m.Call.Kind, m.Call.Turn, m.Call.Pos)
 }
 
-// NewTape makes a tape of c.
+// NewTape makes a tape of c on which nothing was used yet.
 func NewTape(c *Cassette) (*Tape, error) {
 	events, err := c.Events()
 	if err != nil {
 		return nil, err
 	}
 	t := &Tape{c: c, calls: map[spot]int{}, same: map[string][]int{}, used: map[int]bool{}}
-	for i, h := range c.heads {
+	for _, h := range c.heads {
 		m, e := c.marks[h.seq-1], events[h.seq-1]
-		s := spot{c.heads[i].kind, m.turn, m.pos}
-		if _, twice := t.calls[s]; !twice {
-			t.calls[s] = h.seq
-		}
-		if h.kind == edge.Tool && e.Type == ledger.ToolReturned {
+		t.calls[spot{h.kind, m.turn, m.pos}] = h.seq
+		if e.Type == ledger.ToolReturned {
 			t.same[e.In] = append(t.same[e.In], h.seq)
 		}
 	}
@@ -115,7 +112,8 @@ func (t *Tape) Skip(seq int) {
 }
 
 // Lookup returns the answer to an identical tool call, whatever its turn: the
-// first one with that In that was not used yet, which is then used.
+// first one with that In that was not used yet, which is then used, or the last
+// one when all were.
 func (t *Tape) Lookup(in string) (edge.Return, bool) {
 	seq := t.take(in)
 	if seq == 0 {
@@ -133,6 +131,9 @@ func (t *Tape) take(in string) int {
 			t.used[seq] = true
 			return seq
 		}
+	}
+	if all := t.same[in]; len(all) > 0 {
+		return all[len(all)-1]
 	}
 	return 0
 }

@@ -222,7 +222,7 @@ func (w *Writer) line(call edge.Call, ret edge.Return, events []ledger.Event) (W
 		types[i] = e.Type
 	}
 	given := make([]json.RawMessage, len(events))
-	_, derived, err := w.project.use(call.Kind, types, given, l.Response.Code, l.Response.Body)
+	_, derived, err := w.project.use(types, given, l)
 	if err != nil {
 		return next, nil, err
 	}
@@ -235,7 +235,7 @@ func (w *Writer) line(call edge.Call, ret edge.Return, events []ledger.Event) (W
 			l.X.Events[i].Data = &text
 		}
 	}
-	if next.project, _, err = w.project.use(call.Kind, types, given, l.Response.Code, l.Response.Body); err != nil {
+	if next.project, _, err = w.project.use(types, given, l); err != nil {
 		return next, nil, err
 	}
 	next.took(call.Kind, ret.Body, ret.Origin)
