@@ -103,3 +103,9 @@ func wrap(s string, width int) []string {
 	}
 	return append(lines, line)
 }
+
+// Stream writes a piece of untrusted text as it comes, without a line break of
+// its own.
+func (p *Printer) Stream(piece string) {
+	fmt.Fprint(p.w, strings.ReplaceAll(Clean(piece), `\n`, "\n"))
+}

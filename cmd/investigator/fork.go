@@ -1,0 +1,364 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"investigator/internal/edge"
+	"investigator/internal/engine"
+	"investigator/internal/faults"
+	"investigator/internal/ledger"
+	"investigator/internal/loop"
+	"investigator/internal/prompt"
+	"investigator/internal/recorder"
+	"investigator/internal/report"
+)
+
+func forkVerb(sh *shell) *cli.Command {
+	return &cli.Command{
+		Name:      "fork",
+		Usage:     "change one event of a recorded run, then halt or go on",
+		UsageText: "investigator fork --at 7 --mode halt [CASSETTE]",
+		ArgsUsage: "[CASSETTE]",
+		Description: `Copies the run's history up to the event, patches that event, and then halts
+before the next model call and reports which of its inputs changed (--mode
+halt), or asks the model again (--mode live). Before the fork point everything
+comes from the cassette; after it a tool call that the parent made too is
+answered from the cassette, and a new one is executed.
+
+Without CASSETTE the newest finished run in cassettes/ that is not itself a
+fork is taken. Without a patch the fault "missing" is applied: the last record
+of the result's one array is dropped. Pointers (RFC 6901) point into the tool's
+result, into the model's response, or into the data of run.started (--at 1).
+
+Faults: ` + faultNames(),
+		Flags: append([]cli.Flag{
+			&cli.IntFlag{Name: "at", Usage: "the event to change, by its `SEQ`"},
+			&cli.StringFlag{Name: "mode", Value: "halt", Usage: "halt, or live (also: resample)"},
+			&cli.StringFlag{Name: "world", Usage: "where the recorded world is, if it is not found by its name"},
+			&cli.StringFlag{Name: "unseen", Value: "run", Usage: "a tool call the parent never made: run, refuse or stop"},
+			&cli.BoolFlag{Name: "allow-writes", Usage: "execute tools that are not declared as reading"},
+			&cli.IntFlag{Name: "samples", Value: 1, Usage: "with --mode live: how many futures to sample"},
+			outFlag(), jsonFlag(),
+		}, append(patchFlags(), forkModelFlags()...)...),
+		Action: func(c *cli.Context) error {
+			o, err := forkOptionsOf(c)
+			if err != nil {
+				return err
+			}
+			return fork(c.Context, sh, o)
+		},
+	}
+}
+
+type forkOptions struct {
+	file, mode, world, out string
+	at, samples            int
+	unseen                 engine.Unseen
+	writes, json           bool
+	patch                  patchOptions
+	model                  modelOptions
+	modelGiven             bool
+}
+
+func forkOptionsOf(c *cli.Context) (forkOptions, error) {
+	o := forkOptions{
+		mode: c.String("mode"), world: c.String("world"), out: c.String("out"), at: c.Int("at"), samples: c.Int("samples"),
+		unseen: engine.Unseen(c.String("unseen")), writes: c.Bool("allow-writes"), json: c.Bool("json"),
+		patch: patchOptionsOf(c), model: modelOptionsOf(c), modelGiven: c.IsSet("model"),
+	}
+	if o.mode == "resample" {
+		o.mode = "live"
+	}
+	switch {
+	case c.Args().Len() > 1:
+		return o, usagef(c.Command.UsageText, "expected one CASSETTE, found %d arguments", c.Args().Len())
+	case !c.IsSet("at"):
+		return o, usagef("investigator show CASSETTE lists the events; then --at SEQ", "--at: expected the event to change, found none")
+	case o.mode != "halt" && o.mode != "live":
+		return o, usagef("--mode halt or --mode live", "--mode: expected halt or live, found %q", o.mode)
+	case o.unseen != engine.UnseenRun && o.unseen != engine.UnseenRefuse && o.unseen != engine.UnseenStop:
+		return o, usagef("", "--unseen: expected run, refuse or stop, found %q", o.unseen)
+	case o.samples < 1:
+		return o, usagef("", "--samples: expected at least 1, found %d", o.samples)
+	case o.samples > 1 && (o.mode != "live" || o.out != ""):
+		return o, usagef("sampled futures are named by themselves", "--samples goes with --mode live and without --out")
+	}
+	o.file = c.Args().First()
+	return o, nil
+}
+
+func fork(ctx context.Context, sh *shell, o forkOptions) error {
+	c, err := parentOf(sh, o)
+	if err != nil {
+		return err
+	}
+	point, err := engine.At(ctx, c, o.at)
+	if err != nil {
+		return err
+	}
+	patch, err := o.patch.build(sh, point.Event)
+	if err != nil {
+		return err
+	}
+	patch = patch.For(o.at)
+	events, err := c.Events()
+	if err != nil {
+		return err
+	}
+	if err := patch.CheckIn(events); err != nil {
+		return err
+	}
+	if o.patch.none() && !o.json {
+		sh.notes().Line(report.Dim, `no patch given: the fault "missing" drops the last record; other ways: --drop, --set, --replace, --empty, --error, --fault, --edit, --insert`)
+	}
+	f := forking{sh: sh, o: o, parent: c, point: point, patch: patch}
+	if o.mode == "halt" {
+		return f.halt(ctx)
+	}
+	return f.live(ctx)
+}
+
+// parentOf opens the cassette to fork, the newest finished original if none is
+// named.
+func parentOf(sh *shell, o forkOptions) (*recorder.Cassette, error) {
+	name := o.file
+	if name == "" {
+		var err error
+		if name, err = newestOriginal(cassetteFolder); err != nil {
+			return nil, err
+		}
+		if !o.json {
+			sh.notes().Line(report.Dim, "no cassette given: forking %s, the newest finished run that is not a fork", name)
+		}
+	}
+	return recorder.Open(name)
+}
+
+// forking is one fork under way.
+type forking struct {
+	sh     *shell
+	o      forkOptions
+	parent *recorder.Cassette
+	point  *engine.Point
+	patch  faults.Patch
+}
+
+// record creates the fork's cassette and copies its history.
+func (f *forking) record(swap string) (*recorder.Writer, error) {
+	h, err := f.header(swap)
+	if err != nil {
+		return nil, err
+	}
+	base := filepath.Base(f.parent.Name())
+	base = base[:len(base)-len(filepath.Ext(base))]
+	rec, err := create(f.o.out, fmt.Sprintf("%s-fork%d", base, f.o.at), h)
+	if err != nil {
+		return nil, err
+	}
+	if err := rec.CopyPrefix(f.parent, f.o.at); err != nil {
+		return nil, errors.Join(err, rec.Close())
+	}
+	return rec, nil
+}
+
+func (f *forking) header(swap string) (recorder.Header, error) {
+	patch, err := f.patch.JSON()
+	if err != nil {
+		return recorder.Header{}, err
+	}
+	total, err := f.parent.EventCount()
+	if err != nil {
+		return recorder.Header{}, err
+	}
+	sum, err := f.parent.LedgerSum(total)
+	if err != nil {
+		return recorder.Header{}, err
+	}
+	h := f.parent.Header()
+	h.Parent = &recorder.Parent{Run: h.Run, Ledger: sum.String(), File: filepath.Base(f.parent.Name()), At: f.o.at, Patch: patch, Mode: f.o.mode}
+	h.Tool, h.Run, h.Started = "investigator "+version, newRunID(), f.sh.now().UTC().Format("2006-01-02T15:04:05Z")
+	h.Models = swaps(h.Models, f.o.at, swap)
+	if f.o.at == 1 {
+		edited, err := f.patch.Apply(f.point.Event)
+		if err != nil {
+			return h, err
+		}
+		h.Start = edited.Event.Data
+	}
+	return h, nil
+}
+
+// swaps keeps the parent's model changes before the fork point and adds ours.
+func swaps(parent []recorder.ModelSwap, at int, model string) []recorder.ModelSwap {
+	var out []recorder.ModelSwap
+	for _, s := range parent {
+		if s.At < at {
+			out = append(out, s)
+		}
+	}
+	if model != "" {
+		out = append(out, recorder.ModelSwap{At: at, Model: model})
+	}
+	return out
+}
+
+func (f *forking) halt(ctx context.Context) error {
+	rec, err := f.record("")
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	out, err := f.point.Fork(ctx, engine.ForkOptions{Patch: f.patch, Tools: f.tools(), Unsee: f.o.unseen, Sink: rec})
+	if err != nil {
+		return kept(rec, err)
+	}
+	if f.o.json {
+		return printJSON(f.sh.out, haltResult{Parent: f.parent.Name(), At: f.o.at, Cassette: rec.Path(), Notes: out.Notes, Halt: out.Halt, Finished: out.State.Finished()})
+	}
+	f.sh.printer().Halted(f.haltView(out, rec.Path()))
+	return nil
+}
+
+type haltResult struct {
+	Parent   string             `json:"parent"`
+	At       int                `json:"at"`
+	Cassette string             `json:"cassette"`
+	Notes    []string           `json:"notes,omitempty"`
+	Halt     *engine.HaltReport `json:"halt"`
+	Finished json.RawMessage    `json:"finished,omitempty"`
+}
+
+func (f *forking) haltView(out engine.Forked, path string) report.HaltView {
+	v := report.HaltView{
+		Parent: f.parent.Name(), At: f.o.at, Type: f.point.Event.Type, Patch: describePatch(f.patch), Notes: out.Notes, Cassette: path,
+		Next: fmt.Sprintf("investigator fork --at %d --mode live %s %s", f.o.at, f.o.patch.words(), f.parent.Name()),
+	}
+	if out.Halt != nil {
+		v.Seq, v.Recorded, v.Model, v.Tokens, v.Changes = out.Halt.Seq, out.Halt.Recorded, out.Halt.Model, out.Halt.Tokens, out.Halt.Changes
+		v.Cost = f.estimate(out.Halt)
+	}
+	return v
+}
+
+// estimate says what going on would cost, for a model with a known price.
+func (f *forking) estimate(h *engine.HaltReport) string {
+	if h.Model == prompt.RuleModel {
+		return "nothing: the rule model is free"
+	}
+	var s loop.Start
+	_ = json.Unmarshal(f.parent.Start(), &s)
+	if s.Price == nil {
+		return "unpriced"
+	}
+	return "about " + loop.Dollars(s.Price.Input*h.Tokens/1_000_000) + " for the next request's input, at " + s.Price.Table
+}
+
+// tools is the edge for calls the parent never made: its world, if it is at
+// hand and unchanged.
+func (f *forking) tools() edge.Edge {
+	w, why := findWorld(f.parent, f.o.world)
+	if w == nil {
+		f.sh.notes().Line(report.Yellow, "new tool calls cannot be executed: %s", why)
+		return nil
+	}
+	var s loop.Start
+	_ = json.Unmarshal(f.parent.Start(), &s)
+	return engine.Guard{Edge: engine.Tools{World: w}, Effects: s.Effects, Writes: f.o.writes}
+}
+
+func (f *forking) live(ctx context.Context) error {
+	ch, swap, err := f.chair(ctx)
+	if err != nil {
+		return err
+	}
+	defer ch.close()
+	if f.o.samples > 1 {
+		return f.sample(ctx, ch, swap)
+	}
+	rec, err := f.record(swap)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	p := f.sh.printer()
+	if !f.o.json {
+		p.Line(report.Dim, "fork of %s at event %d: %s", f.parent.Name(), f.o.at, describePatch(f.patch))
+	}
+	out, err := f.future(ctx, ch, swap, engine.Tee{rec, watch(p, f.o.json)})
+	for _, n := range out.Notes {
+		f.sh.notes().Line(report.Dim, "note: %s", n)
+	}
+	if err := concluded(f.sh, rec, out.State, err, f.o.json); err != nil {
+		return err
+	}
+	return f.restsOn(p, rec.Path())
+}
+
+func (f *forking) future(ctx context.Context, ch chair, swap string, sink loop.Sink) (engine.Forked, error) {
+	return f.point.Fork(ctx, engine.ForkOptions{Patch: f.patch, Model: ch.edge, Swap: swap, Tools: f.tools(), Unsee: f.o.unseen, Sink: sink})
+}
+
+// restsOn prints where the returns came from that the verdict rests on.
+func (f *forking) restsOn(p *report.Printer, path string) error {
+	if f.o.json {
+		return nil
+	}
+	c, err := recorder.Open(path)
+	if err != nil {
+		return err
+	}
+	origins, err := c.Origins()
+	if err != nil {
+		return err
+	}
+	p.Line(report.Dim, "rests on: %s", report.RestsOn(origins))
+	p.Line(report.Dim, "compare:  investigator diff %s %s", f.parent.Name(), path)
+	return nil
+}
+
+// chair is the parent's model, or the one that --model names, which then is in
+// the chair from the fork point on.
+func (f *forking) chair(ctx context.Context) (chair, string, error) {
+	current := f.point.State.Request().Model
+	if f.o.at == 1 {
+		h, err := f.header("")
+		if err != nil {
+			return chair{}, "", err
+		}
+		var s loop.Start
+		if err := json.Unmarshal(h.Start, &s); err != nil {
+			return chair{}, "", err
+		}
+		current = s.Model
+	}
+	m, swap := f.o.model, ""
+	if !f.o.modelGiven {
+		m.id = current
+	} else if m.id != current {
+		swap = m.id
+	}
+	ch, err := takeChair(ctx, f.sh, m)
+	return ch, swap, err
+}
+
+func describePatch(p faults.Patch) string {
+	switch {
+	case p.Fault != "":
+		return "fault " + p.Fault
+	case p.Error != nil:
+		return "the call fails: " + *p.Error
+	case p.Insert != nil:
+		return "a call to " + p.Insert.Tool + " is inserted"
+	case p.Replace != nil:
+		return "replaced"
+	}
+	return string(p.Ops)
+}
+
+var _ = ledger.RunStarted

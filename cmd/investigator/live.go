@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"investigator/internal/edge"
+	"investigator/internal/engine"
+	"investigator/internal/ledger"
+	"investigator/internal/loop"
+	"investigator/internal/recorder"
+	"investigator/internal/report"
+	"investigator/internal/world"
+)
+
+func liveVerb(sh *shell) *cli.Command {
+	return &cli.Command{
+		Name:      "live",
+		Usage:     "run an investigation and record it",
+		UsageText: `investigator live --model rule --task "Checkout p99 latency spiked overnight. Find the likely cause."`,
+		Description: `Runs the investigator on a model, executes its tool calls on a world, prints
+what happens and records every call into a cassette as it happens. Without
+--task the world's alert is the question. With --model rule the run needs no
+account and no network.`,
+		Flags: append(append([]cli.Flag{
+			&cli.StringFlag{Name: "task", Usage: "the question to investigate (default: the world's alert)"},
+			worldFlag(), outFlag(), jsonFlag(),
+		}, modelFlags()...), limitFlags()...),
+		Action: func(c *cli.Context) error { return live(c.Context, sh, liveOptionsOf(c)) },
+	}
+}
+
+type liveOptions struct {
+	task, world, out string
+	json             bool
+	model            modelOptions
+	limits           loop.Limits
+	timeout          time.Duration
+}
+
+func liveOptionsOf(c *cli.Context) liveOptions {
+	return liveOptions{
+		task: c.String("task"), world: c.String("world"), out: c.String("out"), json: c.Bool("json"),
+		model: modelOptionsOf(c), limits: limitsOf(c), timeout: c.Duration("timeout"),
+	}
+}
+
+func live(ctx context.Context, sh *shell, o liveOptions) error {
+	w, err := openWorld(o.world)
+	if err != nil {
+		return err
+	}
+	if err := w.Check(); err != nil {
+		return err
+	}
+	chair, err := takeChair(ctx, sh, o.model)
+	if err != nil {
+		return err
+	}
+	start, err := newStart(w, o.task, chair, o.limits)
+	if err != nil {
+		return err
+	}
+	rec, err := create(o.out, "run", newHeader(sh, w, start))
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	p := sh.printer()
+	if !o.json {
+		p.Line(report.Dim, "model %s · world %s · recording %s", chair.name, worldName(o.world, w), rec.Path())
+	}
+	tools := engine.Guard{Edge: engine.Tools{World: w}, Effects: effectsOf(w)}
+	ctx, cancel := withTimeout(ctx, o.timeout)
+	defer cancel()
+	state, err := engine.Live(ctx, start, chair.edge, tools, engine.Tee{rec, watch(p, o.json)})
+	return concluded(sh, rec, state, err, o.json)
+}
+
+// watch prints events as they happen.
+func watch(p *report.Printer, quiet bool) loop.Sink {
+	return loop.SinkFunc(func(_ edge.Call, r edge.Return, events []ledger.Event) error {
+		for i, e := range events {
+			origin := r.Origin
+			if i > 0 {
+				origin = "" // it follows from the line above
+			}
+			if !quiet && e.Type != ledger.RunFinished && e.Type != ledger.ToolCalled {
+				p.Event(e, origin)
+			}
+		}
+		return nil
+	})
+}
+
+// concluded prints how a run ended and gives its exit status.
+func concluded(sh *shell, rec *recorder.Writer, s loop.State, err error, asJSON bool) error {
+	if err != nil {
+		return kept(rec, err)
+	}
+	o, err := loop.ParseOutcome(s.Finished())
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = printJSON(sh.out, runResult{Cassette: rec.Path(), Run: rec.Header().Run, Events: s.Seq(), Ledger: rec.Sum().String(), Finished: s.Finished()})
+	} else {
+		p := sh.printer()
+		p.Blank()
+		p.Outcome(o)
+		p.Line(report.Dim, "recorded: %s (%d events, ledger %.8s)", rec.Path(), s.Seq(), rec.Sum().String())
+	}
+	if err != nil {
+		return err
+	}
+	return status(outcomeStatus(o))
+}
+
+type runResult struct {
+	Cassette string          `json:"cassette"`
+	Run      string          `json:"run"`
+	Events   int             `json:"events"`
+	Ledger   string          `json:"ledger"`
+	Finished json.RawMessage `json:"finished"`
+}
+
+func outcomeStatus(o loop.Outcome) int {
+	switch o.Outcome {
+	case loop.Limit:
+		return exitLimit
+	case loop.Failed, loop.Stopped:
+		return exitError
+	}
+	return exitDone
+}
+
+// kept says what is on the disk when a run breaks off.
+func kept(rec *recorder.Writer, err error) error {
+	if rec.Path() == "" {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w: %s holds events 1 to %d", err, rec.Path(), rec.Seq())
+	}
+	return hint(err, "%s holds events 1 to %d; investigator show %s", rec.Path(), rec.Seq(), rec.Path())
+}
+
+func openWorld(name string) (*world.World, error) {
+	if name == "" || name == demoWorld {
+		return world.Demo()
+	}
+	return world.OpenDir(name)
+}
+
+// demoWorld is the name of the world built into the program.
+const demoWorld = "demo"
+
+func worldName(flag string, w *world.World) string {
+	if flag == "" || flag == demoWorld {
+		return demoWorld
+	}
+	return w.Name()
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"investigator/internal/edge"
+	"investigator/internal/ledger"
+	"investigator/internal/loop"
+	"investigator/internal/recorder"
+	"investigator/internal/report"
+)
+
+func showVerb(sh *shell) *cli.Command {
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "print a recorded run for people, or one event of it whole",
+		UsageText: "investigator show [--at 7] [--model-input] cassettes/run_a.yaml",
+		ArgsUsage: "CASSETTE",
+		Description: `Prints one line an event. --at N prints one event whole; with --model-input,
+exactly what the model saw at that turn, as the canonical Converse body.
+--ledger prints the ledger as JSON lines, for cmp and jq.`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "at", Usage: "print event `SEQ` whole"},
+			&cli.BoolFlag{Name: "model-input", Usage: "print the request of the model turn at --at (default: the last one)"},
+			&cli.BoolFlag{Name: "ledger", Usage: "print the ledger, one canonical event a line"},
+			&cli.BoolFlag{Name: "plain", Usage: "print the whole run as stable text, for git's textconv"},
+			jsonFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			name, err := oneArg(c, "CASSETTE")
+			if err != nil {
+				return err
+			}
+			return show(sh, name, showOptions{c.Int("at"), c.IsSet("at"), c.Bool("model-input"), c.Bool("ledger"), c.Bool("plain"), c.Bool("json")})
+		},
+	}
+}
+
+type showOptions struct {
+	at                                  int
+	atGiven, input, ledger, plain, json bool
+}
+
+func show(sh *shell, file string, o showOptions) error {
+	c, err := recorder.Open(file)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.ledger:
+		return wrote(c.WriteLedger(sh.out))
+	case o.input:
+		return showInput(sh, c, o)
+	case o.atGiven:
+		return showEvent(sh, c, o)
+	case o.json:
+		return showJSON(sh, c)
+	}
+	return showRun(sh, c, o.plain)
+}
+
+// showInput prints the body of a model request.
+func showInput(sh *shell, c *recorder.Cassette, o showOptions) error {
+	seq := o.at
+	events, err := c.Events()
+	if err != nil {
+		return err
+	}
+	if !o.atGiven {
+		for _, e := range events {
+			if e.Type == ledger.ModelResponded || e.Type == ledger.ModelFailed {
+				seq = e.Seq
+			}
+		}
+	}
+	req, err := c.Request(seq)
+	if err != nil {
+		return hint(err, "%s", modelTurns(events))
+	}
+	if o.json {
+		_, err = sh.out.Write(append(req.Body(), '\n'))
+		return wrote(err)
+	}
+	return wrote(writeIndented(sh.out, req.Body()))
+}
+
+func modelTurns(events []ledger.Event) string {
+	var turns []int
+	for _, e := range events {
+		if e.Type == ledger.ModelResponded || e.Type == ledger.ModelFailed {
+			turns = append(turns, e.Seq)
+		}
+	}
+	return fmt.Sprintf("the model turns of this run are the events %v", turns)
+}
+
+func showEvent(sh *shell, c *recorder.Cassette, o showOptions) error {
+	e, err := c.Event(o.at)
+	if err != nil {
+		return err
+	}
+	origin, err := c.Origin(o.at)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		_, err = sh.out.Write(append(e.Line(), '\n'))
+		return wrote(err)
+	}
+	p := sh.printer()
+	p.Line(report.Bold, "event %d  %s  [%s]", e.Seq, e.Type, string(origin))
+	if e.In != "" {
+		p.Line(report.Dim, "in  %s", e.In)
+	}
+	return wrote(writeIndented(sh.out, e.Data))
+}
+
+// writeIndented writes JSON for people. Numbers and strings keep their text;
+// what could act on a terminal is escaped, which JSON allows in strings.
+func writeIndented(w io.Writer, doc json.RawMessage) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, doc, "", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err := io.WriteString(w, report.CleanJSON(b.String()))
+	return err
+}
+
+func showJSON(sh *shell, c *recorder.Cassette) error {
+	h := c.Header()
+	events, err := c.Events()
+	if err != nil {
+		return err
+	}
+	type line struct {
+		Seq    int             `json:"seq"`
+		Type   string          `json:"type"`
+		Origin edge.Origin     `json:"origin"`
+		In     string          `json:"in,omitempty"`
+		Data   json.RawMessage `json:"data"`
+	}
+	out := struct {
+		Header recorder.Header `json:"header"`
+		Sealed bool            `json:"sealed"`
+		Events []line          `json:"events"`
+	}{Header: h, Sealed: c.Sealed()}
+	for _, e := range events {
+		origin, err := c.Origin(e.Seq)
+		if err != nil {
+			return err
+		}
+		out.Events = append(out.Events, line{e.Seq, e.Type, origin, e.In, e.Data})
+	}
+	return printJSON(sh.out, out)
+}
+
+func showRun(sh *shell, c *recorder.Cassette, plain bool) error {
+	events, err := c.Events()
+	if err != nil {
+		return err
+	}
+	p := sh.printer()
+	if plain {
+		p = report.NewPrinter(sh.out, false, 4000)
+	}
+	showHead(p, c)
+	for _, e := range events {
+		origin, err := c.Origin(e.Seq)
+		if err != nil {
+			return err
+		}
+		p.Event(e, origin)
+	}
+	p.Blank()
+	if t := c.Torn(); t != nil {
+		p.Line(report.Yellow, "torn: %s", t.Error())
+	}
+	if !c.Sealed() {
+		p.Line(report.Yellow, "unfinished: there is no verdict")
+		return nil
+	}
+	o, err := loop.ParseOutcome(c.Finished())
+	if err != nil {
+		return err
+	}
+	p.Outcome(o)
+	origins, err := c.Origins()
+	if err != nil {
+		return err
+	}
+	p.Line(report.Dim, "rests on: %s", report.RestsOn(origins))
+	p.Usage(o, startOf(c))
+	return nil
+}
+
+func startOf(c *recorder.Cassette) loop.Start {
+	var s loop.Start
+	_ = json.Unmarshal(c.Start(), &s) // loop.New has read it
+	return s
+}
+
+func showHead(p *report.Printer, c *recorder.Cassette) {
+	h := c.Header()
+	p.Line(report.Bold, "%s", c.Name())
+	world := ""
+	if h.World != nil {
+		world = " · world " + h.World.Name
+	}
+	p.Line(report.Dim, "run %s · started %s%s", h.Run, h.Started, world)
+	if h.RecordedWith != "" {
+		p.Line(report.Dim, "recorded with %s", h.RecordedWith)
+	}
+	if h.Parent != nil {
+		p.Line(report.Dim, "fork of %s at event %d (run %s): %s", h.Parent.File, h.Parent.At, h.Parent.Run, string(h.Parent.Patch))
+	}
+	for _, m := range h.Models {
+		p.Line(report.Dim, "model %s from event %d on", m.Model, m.At+1)
+	}
+	p.Blank()
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"investigator/internal/converse"
+	"investigator/internal/engine"
+	"investigator/internal/loop"
+	"investigator/internal/prompt"
+	"investigator/internal/recorder"
+	"investigator/internal/world"
+)
+
+func worldFlag() cli.Flag {
+	return &cli.StringFlag{Name: "world", Usage: "what the tools look at: demo, or a `FOLDER` of metrics, logs and changes", Value: demoWorld}
+}
+
+func outFlag() cli.Flag {
+	return &cli.StringFlag{Name: "out", Usage: "record into `FILE`, which must not exist (default: a new file in cassettes/)"}
+}
+
+func jsonFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "json", Usage: "print the result as JSON"}
+}
+
+func limitFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "max-turns", Value: 24, Usage: "end the run after `N` model turns"},
+		&cli.Int64Flag{Name: "max-tokens", Usage: "end the run once `N` tokens were used, in and out"},
+		&cli.Float64Flag{Name: "max-cost", Usage: "end the run once it cost `USD`"},
+		&cli.DurationFlag{Name: "timeout", Usage: "end the run after `DURATION`"},
+	}
+}
+
+func limitsOf(c *cli.Context) loop.Limits {
+	return loop.Limits{MaxTurns: c.Int("max-turns"), MaxTokens: c.Int64("max-tokens"), MaxCost: int64(c.Float64("max-cost") * 1e6)}
+}
+
+// newStart builds the run.started data of an investigation.
+func newStart(w *world.World, task string, ch chair, limits loop.Limits) (json.RawMessage, error) {
+	if task == "" {
+		task = w.Alert().Task
+	}
+	if limits.MaxCost > 0 && ch.priceFor(noCache) == nil {
+		return nil, usagef("leave --max-cost out, or give a price file with --prices", "--max-cost: the model %q is unpriced, so its cost cannot be limited", ch.id)
+	}
+	built, err := prompt.Request(prompt.Options{Model: ch.id, Tools: toolsOf(w), MaxTokens: ch.maxTokens, Temperature: ch.temperature, Cache: ch.cache})
+	if err != nil {
+		return nil, usagef("", "%v", err)
+	}
+	s := loop.Start{
+		Task: task, Context: w.Context(), Now: w.Clock().Format(time.RFC3339), Model: ch.id, Request: built.Request,
+		Cache: built.Cache, Effects: effectsOf(w), Limits: limits, Price: ch.priceFor(built.Cache), Prompt: &built.Prompt, Fallback: ch.fallback,
+	}
+	return s.JSON()
+}
+
+func toolsOf(w *world.World) []prompt.Tool {
+	var out []prompt.Tool
+	for _, t := range w.Tools() {
+		out = append(out, prompt.Tool{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema})
+	}
+	return out
+}
+
+func effectsOf(w *world.World) map[string]string {
+	out := map[string]string{}
+	for _, t := range w.Tools() {
+		out[t.Name] = t.Effect
+	}
+	return out
+}
+
+func newHeader(sh *shell, w *world.World, start json.RawMessage) recorder.Header {
+	return recorder.Header{
+		Tool: "investigator " + version, Run: newRunID(), Started: sh.now().UTC().Format(time.RFC3339),
+		World: &recorder.World{Name: w.Name(), Digest: w.Digest()}, Start: start,
+	}
+}
+
+func newRunID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails; crypto/rand ends the process instead
+	return hex.EncodeToString(b[:])
+}
+
+// cassetteFolder is where recordings go and are looked for.
+const cassetteFolder = "cassettes"
+
+// create makes the cassette to record into. Without a name it takes a new one
+// in the cassette folder.
+func create(out, kind string, h recorder.Header) (*recorder.Writer, error) {
+	if out != "" {
+		return recorder.Create(out, h)
+	}
+	if err := os.MkdirAll(cassetteFolder, 0o777); err != nil {
+		return nil, hint(fmt.Errorf("make folder for cassettes: %w", err), "name a file in a folder that can be written to with --out FILE")
+	}
+	name := fmt.Sprintf("%s-%s-%.6s.yaml", kind, time.Now().UTC().Format("20060102-150405"), h.Run)
+	return recorder.Create(filepath.Join(cassetteFolder, name), h)
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return wrote(enc.Encode(v))
+}
+
+func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, d, engine.ErrRunTimeout)
+}
+
+// noCache is the rule of a request without cache points.
+const noCache = converse.CacheNone
+
+// limitsDefault are the limits of a run that sets none.
+func limitsDefault() loop.Limits { return loop.Limits{MaxTurns: 24} }

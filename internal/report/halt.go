@@ -1,0 +1,83 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"investigator/internal/diff"
+)
+
+// HaltView is what fork --mode halt reports.
+type HaltView struct {
+	Parent   string
+	At       int
+	Type     string
+	Patch    string
+	Notes    []string
+	Seq      int // the event the model's answer would become, 0 if the run ended without a model call
+	Recorded int // the parent's model turn in the same place, 0 if none
+	Model    string
+	Tokens   int64
+	Cost     string
+	Changes  []diff.Change
+	Cassette string
+	Next     string
+}
+
+// Halted writes a halt report.
+func (p *Printer) Halted(v HaltView) {
+	p.Line(Bold, "halted: fork of %s at event %d (%s), %s", v.Parent, v.At, v.Type, v.Patch)
+	for _, n := range v.Notes {
+		p.Line(Dim, "  note: %s", n)
+	}
+	switch {
+	case v.Seq == 0:
+		p.Line(Yellow, "the run ends here: no model call follows")
+	case v.Recorded == 0:
+		p.Line(Plain, "the model would be called for event %d, where the parent made no call", v.Seq)
+	default:
+		p.Line(Plain, "model input of event %d, against event %d of the parent: %s", v.Seq, v.Recorded, countChanges(len(v.Changes)))
+		p.changes(v.Changes, "was", "now")
+	}
+	if v.Seq > 0 {
+		p.Line(Dim, "not spent: about %d input tokens; going on with %s costs %s", v.Tokens, v.Model, v.Cost)
+		p.Line(Dim, "go on:     %s", v.Next)
+	}
+	if v.Cassette != "" {
+		p.Line(Dim, "recorded:  %s (unfinished)", v.Cassette)
+	}
+}
+
+func countChanges(n int) string {
+	if n == 1 {
+		return "1 part changed"
+	}
+	return fmt.Sprintf("%d parts changed", n)
+}
+
+// maxChanges is how many changes are written before the rest is counted.
+const maxChanges = 12
+
+func (p *Printer) changes(changes []diff.Change, was, now string) {
+	for i, c := range changes {
+		if i == maxChanges {
+			p.Line(Dim, "  … and %d more; --json has all", len(changes)-i)
+			return
+		}
+		p.Line(Yellow, "  %-9s %s", c.Kind, c.Path)
+		p.value("  "+was, c.Old)
+		p.value("  "+now, c.New)
+	}
+}
+
+// value writes a JSON value on one line, shortened.
+func (p *Printer) value(label string, v json.RawMessage) {
+	if len(v) == 0 {
+		return
+	}
+	room := p.width - 14
+	p.Line(Plain, "  %-10s %s", label, Shorten(Clean(string(v)), room))
+}
+
+// Changes writes changed model inputs.
+func (p *Printer) Changes(changes []diff.Change) { p.changes(changes, "was", "now") }
