@@ -37,4 +37,5 @@ require (
 	golang.org/x/term v0.48.0 // indirect
 	golang.org/x/text v0.14.0 // indirect
 	gopkg.in/dnaeon/go-vcr.v3 v3.2.0 // indirect
+	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

@@ -11,9 +11,10 @@ import (
 
 // CopyPrefix begins a fork: it copies every interaction of c whose events all
 // come before event seq, request and response byte for byte, with the origin
-// tape. The Writer must be new and its run.started that of c, unless seq is 1
-// or 2, where nothing is copied. The copy is written at once and is durable
-// when CopyPrefix returns.
+// tape. run.finished counts as an event of the interaction it follows from; a
+// seq after it copies the whole run and its seal. The Writer must be new and
+// its run.started that of c, unless seq is 1 or 2, where nothing is copied. The
+// copy is written at once and is durable when CopyPrefix returns.
 func (w *Writer) CopyPrefix(c *Cassette, seq int) error {
 	if err := w.ready([]ledger.Event{{Seq: w.seq + 1}}); err != nil {
 		return err
@@ -25,10 +26,7 @@ func (w *Writer) CopyPrefix(c *Cassette, seq int) error {
 	if err != nil {
 		return fmt.Errorf("copy prefix: %w", err)
 	}
-	n := 0
-	for n < len(c.heads) && c.heads[n].end < seq {
-		n++
-	}
+	n := c.linesBefore(seq)
 	if n == 0 {
 		return nil
 	}
@@ -46,12 +44,31 @@ func (w *Writer) CopyPrefix(c *Cassette, seq int) error {
 	if err := next.resumeFrom(c, n); err != nil {
 		return fmt.Errorf("copy prefix of %q: %w", c.name, err)
 	}
+	whole := c.Sealed() && n == len(c.heads)
+	if whole {
+		text = next.appendSeal(text, events[len(events)-1])
+	}
 	if err := w.write(text); err != nil {
 		return err
 	}
 	next.size = w.size
 	*w = next
+	if whole {
+		return w.Close()
+	}
 	return nil
+}
+
+// linesBefore counts the interactions all of whose events come before seq.
+func (c *Cassette) linesBefore(seq int) int {
+	n := 0
+	for n < len(c.heads) && c.heads[n].end < seq {
+		n++
+	}
+	if n == len(c.heads) && c.Sealed() && seq <= len(c.events) {
+		n-- // run.finished follows from the last one
+	}
+	return n
 }
 
 // fromTape is the origin of a return once it comes from a cassette. What a fork
