@@ -174,11 +174,14 @@ func (w *walk) overlap(i, j int) (shared, equal, all int) {
 
 func (w *walk) object(i, j int) {
 	w.members(i, j, func(x, y int) {
+		pathA, pathB := w.pathA, w.pathB
 		if x >= 0 {
-			w.step(appendToken(w.pathA, w.a.name(x)), w.pathB, x, y)
-			return
+			pathA = appendToken(pathA, w.a.name(x))
 		}
-		w.step(w.pathA, appendToken(w.pathB, w.b.name(y)), x, y)
+		if y >= 0 {
+			pathB = appendToken(pathB, w.b.name(y))
+		}
+		w.step(pathA, pathB, x, y)
 	})
 }
 
