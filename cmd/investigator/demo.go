@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"investigator/internal/diff"
 	"investigator/internal/engine"
 	"investigator/internal/faults"
 	"investigator/internal/recorder"
@@ -148,7 +149,7 @@ func (d *demonstration) halt(ctx context.Context) error {
 		return err
 	}
 	v := f.haltView(out, "")
-	d.p.Line(report.Plain, "model input of event %d: %d parts changed, nothing spent", v.Seq, len(v.Changes))
+	d.p.Line(report.Plain, "model input of event %d: %s, nothing spent", v.Seq, report.CountChanges(len(v.Changes)))
 	d.p.Changes(v.Changes)
 	return nil
 }
@@ -181,6 +182,6 @@ func (d *demonstration) compare(context.Context) error {
 		return err
 	}
 	runA.Name, runB.Name = "run_a", "run_b"
-	d.p.Diff(compared(runA, runB), runA, runB)
+	d.p.Diff(diff.Ledgers(runA, runB), runA, runB)
 	return nil
 }

@@ -74,5 +74,3 @@ func openRun(file string) (diff.Run, error) {
 	}
 	return diff.Run{Name: file, Events: events, Sums: sums, Origins: origin}, nil
 }
-
-func compared(a, b diff.Run) diff.Report { return diff.Ledgers(a, b) }

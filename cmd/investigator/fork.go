@@ -12,7 +12,6 @@ import (
 	"investigator/internal/edge"
 	"investigator/internal/engine"
 	"investigator/internal/faults"
-	"investigator/internal/ledger"
 	"investigator/internal/loop"
 	"investigator/internal/prompt"
 	"investigator/internal/recorder"
@@ -360,5 +359,3 @@ func describePatch(p faults.Patch) string {
 	}
 	return string(p.Ops)
 }
-
-var _ = ledger.RunStarted

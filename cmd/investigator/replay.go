@@ -11,11 +11,9 @@ import (
 
 	"investigator/internal/edge"
 	"investigator/internal/engine"
-	"investigator/internal/ledger"
 	"investigator/internal/loop"
 	"investigator/internal/prompt"
 	"investigator/internal/recorder"
-	"investigator/internal/report"
 	"investigator/internal/world"
 )
 
@@ -200,8 +198,3 @@ func worldCandidates(c *recorder.Cassette, dir string) []string {
 	}
 	return out
 }
-
-// ledgerOf is a run as diff takes it.
-func eventsOf(c *recorder.Cassette) ([]ledger.Event, error) { return c.Events() }
-
-var _ = report.Plain

@@ -74,9 +74,6 @@ func turnSummary(data json.RawMessage) string {
 		return err.Error()
 	}
 	var parts []string
-	if text := strings.TrimSpace(turn.Text()); text != "" {
-		parts = append(parts, text)
-	}
 	for _, use := range turn.ToolUses {
 		if use.Name == verdict.Tool {
 			parts = append(parts, "reports its findings")
@@ -86,6 +83,9 @@ func turnSummary(data json.RawMessage) string {
 	}
 	if len(parts) == 0 {
 		parts = append(parts, "stops with "+turn.StopReason)
+	}
+	if text := strings.TrimSpace(turn.Text()); text != "" {
+		parts = append(parts, text)
 	}
 	return strings.Join(parts, " · ")
 }

@@ -36,7 +36,7 @@ func (p *Printer) Halted(v HaltView) {
 	case v.Recorded == 0:
 		p.Line(Plain, "the model would be called for event %d, where the parent made no call", v.Seq)
 	default:
-		p.Line(Plain, "model input of event %d, against event %d of the parent: %s", v.Seq, v.Recorded, countChanges(len(v.Changes)))
+		p.Line(Plain, "model input of event %d, against event %d of the parent: %s", v.Seq, v.Recorded, CountChanges(len(v.Changes)))
 		p.changes(v.Changes, "was", "now")
 	}
 	if v.Seq > 0 {
@@ -48,7 +48,8 @@ func (p *Printer) Halted(v HaltView) {
 	}
 }
 
-func countChanges(n int) string {
+// CountChanges says how many parts changed.
+func CountChanges(n int) string {
 	if n == 1 {
 		return "1 part changed"
 	}
@@ -64,10 +65,40 @@ func (p *Printer) changes(changes []diff.Change, was, now string) {
 			p.Line(Dim, "  … and %d more; --json has all", len(changes)-i)
 			return
 		}
+		p.change(c, was, now)
+	}
+}
+
+func (p *Printer) change(c diff.Change, was, now string) {
+	lost := lostRecords(c)
+	if lost == nil {
 		p.Line(Yellow, "  %-9s %s", c.Kind, c.Path)
 		p.value("  "+was, c.Old)
 		p.value("  "+now, c.New)
+		return
 	}
+	p.Line(Yellow, "  %-9s %s: %d of %d gone", c.Kind, c.Path, len(lost.gone), lost.of)
+	for i, r := range lost.gone {
+		if i == 3 {
+			p.Line(Dim, "    … and %d more", len(lost.gone)-i)
+			break
+		}
+		p.value("  gone", r)
+	}
+}
+
+type lost struct {
+	gone []json.RawMessage
+	of   int
+}
+
+// lostRecords gives what a truncated array lost, nil for any other change.
+func lostRecords(c diff.Change) *lost {
+	var before, after []json.RawMessage
+	if c.Kind != diff.Truncated || json.Unmarshal(c.Old, &before) != nil || json.Unmarshal(c.New, &after) != nil || len(after) > len(before) {
+		return nil
+	}
+	return &lost{before[len(after):], len(before)}
 }
 
 // value writes a JSON value on one line, shortened.

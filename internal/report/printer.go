@@ -18,7 +18,7 @@ type Printer struct {
 // terminal's width in characters, 0 if unknown.
 func NewPrinter(w io.Writer, color bool, width int) *Printer {
 	if width <= 20 {
-		width = 100
+		width = 110
 	}
 	return &Printer{w: w, color: color, width: width}
 }
