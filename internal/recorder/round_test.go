@@ -44,16 +44,20 @@ func record(t *testing.T, o recordertest.Options) taken {
 		t.Fatal(err)
 	}
 	out.events = append(out.events, first)
-	_, err = recordertest.Generate(o, loop.SinkFunc(func(call edge.Call, ret edge.Return, events []ledger.Event) error {
-		out.events = append(out.events, events...)
-		out.calls, out.rets = append(out.calls, call), append(out.rets, ret)
-		return w.Took(call, ret, events)
-	}))
-	if err != nil {
+	if _, err = recordertest.Generate(o, sinkOf(&out, w)); err != nil {
 		t.Fatal(err)
 	}
 	out.bytes = w.Bytes()
 	return out
+}
+
+// sinkOf notes what w takes.
+func sinkOf(out *taken, w *recorder.Writer) loop.Sink {
+	return loop.SinkFunc(func(call edge.Call, ret edge.Return, events []ledger.Event) error {
+		out.events = append(out.events, events...)
+		out.calls, out.rets = append(out.calls, call), append(out.rets, ret)
+		return w.Took(call, ret, events)
+	})
 }
 
 func parse(t *testing.T, b []byte) *recorder.Cassette {

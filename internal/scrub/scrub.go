@@ -12,8 +12,10 @@
 // aws_secret_access_key: …, Authorization: Bearer …). Names match in any case.
 // A password in prose has no shape and is not found.
 //
-// Scrubbing JSON text keeps it JSON: no quote and no backslash is ever
-// removed. Scrubbing twice changes nothing more.
+// Scrubbing JSON text keeps it JSON: no quote is ever removed, and a backslash
+// only with the n or r it escapes, inside a key block. Scrubbing twice changes
+// nothing more. Canonicalise JSON before scrubbing, since an escape can hide a
+// secret, and again after it, since a member's name may have been one.
 //
 // The package is pure.
 package scrub
@@ -21,11 +23,12 @@ package scrub
 import (
 	"bytes"
 	"regexp"
+	"strings"
 )
 
 // rule is one kind of secret. Its pattern's group 1 is what is removed.
-// Anchors are lower-case texts, one of which every match contains; they keep
-// the pattern from running over text that cannot match.
+// Every match contains one of the anchors, in any case if the anchor has no
+// capitals; they keep the pattern from running over text that cannot match.
 type rule struct {
 	kind    string
 	anchors []string
@@ -36,23 +39,23 @@ type rule struct {
 // holds. sep stands between a name and its value, in JSON, in JSON inside JSON,
 // in URLs, ini files and headers.
 const (
-	edge = `(?:^|\\\\[nrtbf]|[^A-Za-z0-9_-])`
+	edge = `(?:^|\\[nrtbf]|[^A-Za-z0-9_-])`
 	sep  = `[\\"' ]{0,8}(?:[:=]|%3[dD])[\\"' ]{0,8}`
 )
 
 // rules is never modified; it stands here because compiling costs more than
 // scanning.
 var rules = []rule{
-	newRule("aws access key id", edge+`((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b`, "akia", "asia", "abia", "acca"),
-	newRule("bedrock api key", edge+`(ABSK[A-Za-z0-9+/]{24,}={0,2}|bedrock-api-key-[A-Za-z0-9+/]{24,}={0,2})`, "absk", "bedrock-api-key-"),
+	newRule("aws access key id", edge+`((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b`, "AKIA", "ASIA", "ABIA", "ACCA"),
+	newRule("bedrock api key", edge+`(ABSK[A-Za-z0-9+/]{24,}={0,2}|bedrock-api-key-[A-Za-z0-9+/]{24,}={0,2})`, "ABSK", "bedrock-api-key-"),
 	newRule("aws signature", `(?i)(?:x-amz-signature`+sep+`|credential=[^\n]{0,400}?signature=)([0-9a-f]{2,})`, "signature"),
-	newRule("aws credential scope", `(?i)(?:x-amz-credential`+sep+`|aws4-hmac-sha256 credential=)([A-Za-z0-9]{4,})`, "credential"),
-	newRule("aws session token", `(?i)(?:x-amz-security-token|aws_?session_?token)`+sep+`([A-Za-z0-9+/=%_.-]{8,})`, "token"),
-	newRule("aws secret access key", `(?i)(?:aws_?secret_?key|secret_?access_?key)`+sep+`([A-Za-z0-9/+=]{40})(?:[^A-Za-z0-9/+=]|$)`, "secret"),
-	newRule("bearer token", `(?i)bearer +([A-Za-z0-9+/=_.~-]{16,})`, "bearer"),
+	newRule("aws credential scope", `(?i)(?:x-amz-credential`+sep+`|aws4-hmac-sha256 credential=)([A-Za-z0-9]{4,})`, "x-amz-credential", "credential="),
+	newRule("aws session token", `(?i)(?:x-amz-security-token|aws_?session_?token)`+sep+`([A-Za-z0-9+/=%_.-]{8,})`, "security-token", "session_token", "sessiontoken"),
+	newRule("aws secret access key", `(?i)(?:aws_?secret_?key|secret_?access_?key)`+sep+`([A-Za-z0-9/+=]{40})(?:[^A-Za-z0-9/+=]|$)`, "secretkey", "secret_key", "secretaccess", "secret_access"),
+	newRule("bearer token", `(?i)bearer +([A-Za-z0-9+/=_.~-]{16,})`, "bearer "),
 	newRule("api key", `(?i)x-api-key`+sep+`([A-Za-z0-9+/=_.~-]{8,})`, "x-api-key"),
-	newRule("json web token", edge+`(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})`, "eyj"),
-	newRule("private key", `-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----((?:[A-Za-z0-9+/=\s]|\\+[nr]){16,})`, "private key-----"),
+	newRule("json web token", edge+`(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})`, "eyJ"),
+	newRule("private key", `-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----((?:[A-Za-z0-9+/=\s]|\\+[nr]){16,})`, "PRIVATE KEY-----"),
 }
 
 func newRule(kind, pattern string, anchors ...string) rule {
@@ -63,10 +66,13 @@ func newRule(kind, pattern string, anchors ...string) rule {
 // when there are none; b is never modified.
 func Scrub(b []byte) ([]byte, int) {
 	count := 0
-	for _, r := range candidates(b) {
-		var n int
-		b, n = r.replace(b)
-		count += n
+	for again := true; again; { // what is removed may bring two parts of another together
+		again = false
+		for _, r := range candidates(b) {
+			var n int
+			b, n = r.replace(b)
+			count, again = count+n, again || n > 0
+		}
 	}
 	return b, count
 }
@@ -111,7 +117,11 @@ func candidates(b []byte) []rule {
 	var out []rule
 	for _, r := range rules {
 		for _, a := range r.anchors {
-			if bytes.Contains(lower, []byte(a)) {
+			text := lower
+			if a != strings.ToLower(a) {
+				text = b
+			}
+			if bytes.Contains(text, []byte(a)) {
 				out = append(out, r)
 				break
 			}

@@ -1,0 +1,105 @@
+package scrub
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestScrub(t *testing.T) {
+	secret := strings.Repeat("wJalrXUtnF", 4)
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":              {`{"a":1}`, `{"a":1}`},
+		"access key":           {"id AKIAIOSFODNN7EXAMPLE.", "id [removed: aws access key id]."},
+		"session key":          {"ASIAIOSFODNN7EXAMPLE", "[removed: aws access key id]"},
+		"after an escape":      {`"x\nAKIAIOSFODNN7EXAMPLE\n"`, `"x\n[removed: aws access key id]\n"`},
+		"two beside another":   {"AKIAIOSFODNN7EXAMPLE AKIAIOSFODNN7EXAMPLE", "[removed: aws access key id] [removed: aws access key id]"},
+		"a longer word":        {"AKIAIOSFODNN7EXAMPLEANDMORE", "AKIAIOSFODNN7EXAMPLEANDMORE"},
+		"inside a word":        {"XAKIAIOSFODNN7EXAMPLE", "XAKIAIOSFODNN7EXAMPLE"},
+		"bedrock key":          {"ABSK" + secret + "==", "[removed: bedrock api key]"},
+		"short bedrock key":    {"bedrock-api-key-" + secret, "[removed: bedrock api key]"},
+		"presigned":            {"https://b/k?X-Amz-Credential=AKIDEXAMPLE%2F2026&X-Amz-Signature=00af&x=1", "https://b/k?X-Amz-Credential=[removed: aws credential scope]%2F2026&X-Amz-Signature=[removed: aws signature]&x=1"},
+		"token in a URL":       {"?x-amz-security-token=IQoJb3JpZ2lu%2F%2F&y=1", "?x-amz-security-token=[removed: aws session token]&y=1"},
+		"token in JSON":        {`{"X-Amz-Security-Token": "TOKENEXAMPLE"}`, `{"X-Amz-Security-Token": "[removed: aws session token]"}`},
+		"token in JSON twice":  {`"{\"aws_session_token\":\"TOKENEXAMPLE\"}"`, `"{\"aws_session_token\":\"[removed: aws session token]\"}"`},
+		"secret in ini":        {"aws_secret_access_key = " + secret + "\n", "aws_secret_access_key = [removed: aws secret access key]\n"},
+		"secret in JSON":       {`{"SecretAccessKey":"` + secret + `"}`, `{"SecretAccessKey":"[removed: aws secret access key]"}`},
+		"secret in env":        {"AWS_SECRET_ACCESS_KEY=" + secret, "AWS_SECRET_ACCESS_KEY=[removed: aws secret access key]"},
+		"a digest, no secret":  {"sha1 = " + secret, "sha1 = " + secret},
+		"bearer":               {"Authorization: Bearer abcdefghijklmnopqrst", "Authorization: Bearer [removed: bearer token]"},
+		"bearer in prose":      {"the bearer of bad news", "the bearer of bad news"},
+		"api key":              {`"x-api-key": "KEYEXAMPLE"`, `"x-api-key": "[removed: api key]"`},
+		"web token":            {"t=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N", "t=[removed: json web token]"},
+		"private key":          {"-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END", "-----BEGIN RSA PRIVATE KEY-----[removed: private key]-----END"},
+		"private key, escaped": {`"-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END"`, `"-----BEGIN PRIVATE KEY-----[removed: private key]-----END"`},
+		"signature header":     {"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/2026/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature=00", "AWS4-HMAC-SHA256 Credential=[removed: aws credential scope]/2026/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature=[removed: aws signature]"},
+		"signature in prose":   {"the signature=ab of a gem", "the signature=ab of a gem"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := c.text
+			got, n := Scrub([]byte(c.text))
+			if string(got) != c.want || c.text != before {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if removed := n > 0; removed != (c.text != c.want) || removed != (Find([]byte(c.text)) != "") {
+				t.Errorf("%d removed, Find says %q", n, Find([]byte(c.text)))
+			}
+			if strings.HasPrefix(c.text, `{`) && !json.Valid(got) {
+				t.Errorf("no longer JSON: %s", got)
+			}
+		})
+	}
+}
+
+// The fault that docker/docker-agent#1091 reports: credentials in headers and
+// bodies of a recording.
+func TestRecordedHeadersAndOutput(t *testing.T) {
+	got, _ := Scrub([]byte(`{"headers":{"authorization":"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature=00",` +
+		`"x-amz-security-token":"TOKENEXAMPLE","x-api-key":"KEYEXAMPLE"},"toolStdout":"url https://b.s3.amazonaws.com/k?X-Amz-Credential=AKIDEXAMPLE%2F20260101&X-Amz-Signature=00"}`))
+	for _, secret := range []string{"TOKENEXAMPLE", "KEYEXAMPLE", "Signature=00", "AKIDEXAMPLE"} {
+		if bytes.Contains(got, []byte(secret)) {
+			t.Errorf("%s is left in %s", secret, got)
+		}
+	}
+	if !json.Valid(got) {
+		t.Errorf("no longer JSON: %s", got)
+	}
+}
+
+// FuzzScrub: nothing that Find finds is left, a second pass changes nothing,
+// and JSON stays JSON.
+func FuzzScrub(f *testing.F) {
+	f.Add([]byte(`{"k":"AKIAIOSFODNN7EXAMPLE"}`))
+	f.Add([]byte("x-api-key: bearer AKIAIOSFODNN7EXAMPLE"))
+	f.Add([]byte(`X-Amz-Signature=Credential=AAAA signature=00signature=11`))
+	f.Add([]byte("-----BEGIN PRIVATE KEY-----AAAAAAAAAAAAAAAAAAAAAAA\\n\\n"))
+	f.Add([]byte("aws_secret_key=" + strings.Repeat("A", 40) + "=" + strings.Repeat("A", 40)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := bytes.Clone(b)
+		once, n := Scrub(b)
+		if !bytes.Equal(b, before) {
+			t.Fatal("the input was modified")
+		}
+		if kind := Find(once); kind != "" {
+			t.Fatalf("%s is left in %q, scrubbed from %q", kind, once, b)
+		}
+		if twice, again := Scrub(once); again != 0 || !bytes.Equal(once, twice) {
+			t.Fatalf("a second pass removed %d from %q", again, once)
+		}
+		if n == 0 && !bytes.Equal(once, b) {
+			t.Fatal("changed without removing")
+		}
+		if json.Valid(b) && !json.Valid(once) {
+			t.Fatalf("%q became %q, which is no JSON", b, once)
+		}
+	})
+}
+
+func BenchmarkScrubClean(b *testing.B) {
+	text := []byte(strings.Repeat("02:03:14 checkout payments-db pool exhausted, token bucket empty\n", 160))
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		Scrub(text)
+	}
+}
