@@ -39,7 +39,7 @@ func newApp(sh *shell) *cli.App {
 		OnUsageError:   usageProblem,
 		Action:         noVerb,
 		Commands: []*cli.Command{
-			demoVerb(sh), liveVerb(sh), replayVerb(sh), forkVerb(sh), diffVerb(sh), showVerb(sh), lsVerb(sh), verifyVerb(sh),
+			demoVerb(sh), liveVerb(sh), replayVerb(sh), forkVerb(sh), diffVerb(sh), showVerb(sh), lsVerb(sh), verifyVerb(sh), doctorVerb(sh),
 		},
 	}
 	for _, c := range app.Commands {
@@ -58,7 +58,7 @@ func noVerb(c *cli.Context) error {
 	name := c.Args().First()
 	hint := "investigator --help lists the verbs"
 	if s := cli.SuggestCommand(c.App.Commands, name); s != "" {
-		hint = "did you mean " + s + "?"
+		hint = s
 	}
 	return usagef(hint, "unknown verb %q", name)
 }

@@ -23,17 +23,23 @@ import (
 const defaultModel = "global.anthropic.claude-sonnet-4-6"
 
 func modelFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "model", EnvVars: []string{"INVESTIGATOR_MODEL"}, Value: defaultModel, Usage: "model id, inference profile or ARN on Bedrock; rule for the offline rule model"},
 		&cli.StringFlag{Name: "fallback", Usage: "rule: go on with the rule model if the first call cannot reach Bedrock"},
-		&cli.StringFlag{Name: "region", Usage: "AWS region (default: the AWS configuration)"},
-		&cli.StringFlag{Name: "profile", Usage: "AWS profile"},
-		&cli.StringFlag{Name: "endpoint-url", Usage: "another endpoint for bedrock-runtime"},
-		&cli.BoolFlag{Name: "no-stream", Usage: "ask for whole answers (Converse) instead of streams"},
 		&cli.StringFlag{Name: "temperature", Usage: "0 to 1, where the model accepts it"},
 		&cli.IntFlag{Name: "max-output", Usage: "tokens one answer may have (default 4096)"},
 		&cli.StringFlag{Name: "cache", Usage: "prompt caching: 5m where supported by default, 1h, or off"},
 		&cli.StringFlag{Name: "prices", Usage: "price table to use instead of the built-in one"},
+	}, endpointFlags()...)
+}
+
+// endpointFlags say where Bedrock is and how it is asked.
+func endpointFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "region", Usage: "AWS region (default: the AWS configuration)"},
+		&cli.StringFlag{Name: "profile", Usage: "AWS profile"},
+		&cli.StringFlag{Name: "endpoint-url", Usage: "another endpoint for bedrock-runtime"},
+		&cli.BoolFlag{Name: "no-stream", Usage: "ask for whole answers (Converse) instead of streams"},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"investigator/internal/bedrock"
 	"investigator/internal/engine"
 	"investigator/internal/faults"
 	"investigator/internal/recorder"
@@ -107,9 +108,14 @@ func hintOf(err error) string {
 	if errors.As(err, &patch) {
 		return patch.Hint
 	}
-	var own interface{ Hint() string }
-	if errors.As(err, &own) {
-		return own.Hint()
+	var file *recorder.FileError
+	if errors.As(err, &file) {
+		return file.Hint
+	}
+	var setup *bedrock.SetupError
+	if errors.As(err, &setup) {
+		_, advice := bedrock.ExplainError(err)
+		return advice
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"investigator/internal/bedrock"
 	"investigator/internal/edge"
 	"investigator/internal/engine"
 	"investigator/internal/ledger"
@@ -62,9 +63,15 @@ func live(ctx context.Context, sh *shell, o liveOptions) error {
 	if err != nil {
 		return err
 	}
+	defer func() { chair.close() }()
 	start, err := newStart(w, o.task, chair, o.limits)
 	if err != nil {
 		return err
+	}
+	if o.model.fallback != "" && chair.fallback == "" {
+		if chair, start, err = firstCall(ctx, sh, chair, w, start, o); err != nil {
+			return err
+		}
 	}
 	rec, err := create(o.out, "run", newHeader(sh, w, start))
 	if err != nil {
@@ -80,6 +87,43 @@ func live(ctx context.Context, sh *shell, o liveOptions) error {
 	defer cancel()
 	state, err := engine.Live(ctx, start, chair.edge, tools, engine.Tee{rec, watch(p, o.json)})
 	return concluded(sh, rec, state, err, o.json)
+}
+
+// firstCall makes a run's first model call before anything is recorded. If it
+// cannot reach Bedrock the rule model takes the chair, and run.started says so;
+// if it can, its answer is the run's first. A run never changes models half-way.
+func firstCall(ctx context.Context, sh *shell, ch chair, w *world.World, start json.RawMessage, o liveOptions) (chair, json.RawMessage, error) {
+	s, _, err := loop.New(start)
+	if err != nil {
+		return ch, start, err
+	}
+	r, err := ch.edge.Do(ctx, s.Next()[0])
+	if err != nil {
+		return ch, start, err
+	}
+	if f, err := edge.ParseFailure(r.Body); r.Failed && err == nil && bedrock.Unreachable(f) {
+		sh.notes().Line(report.Yellow, "%s cannot be reached (%s): the rule model takes its place", ch.id, f.Message)
+		ch.close()
+		ch = ruleChair(fmt.Sprintf("%s could not be reached: %s: %s", ch.id, f.Name, f.Message))
+		start, err := newStart(w, o.task, ch, o.limits)
+		return ch, start, err
+	}
+	ch.edge = &primed{edge: ch.edge, first: &r}
+	return ch, start, nil
+}
+
+// primed answers the first call with what was asked already.
+type primed struct {
+	edge  edge.Edge
+	first *edge.Return
+}
+
+func (p *primed) Do(ctx context.Context, call edge.Call) (edge.Return, error) {
+	if r := p.first; r != nil {
+		p.first = nil
+		return *r, nil
+	}
+	return p.edge.Do(ctx, call)
 }
 
 // watch prints events as they happen.
@@ -112,13 +156,26 @@ func concluded(sh *shell, rec *recorder.Writer, s loop.State, err error, asJSON 
 	} else {
 		p := sh.printer()
 		p.Blank()
+		if f := s.Start().Fallback; f != "" {
+			p.Line(report.Yellow, "this is the rule model's verdict, because %s", f)
+		}
 		p.Outcome(o)
+		adviseOn(p, s)
 		p.Line(report.Dim, "recorded: %s (%d events, ledger %.8s)", rec.Path(), s.Seq(), rec.Sum().String())
 	}
 	if err != nil {
 		return err
 	}
 	return status(outcomeStatus(o))
+}
+
+// adviseOn says what to do about a model that failed.
+func adviseOn(p *report.Printer, s loop.State) {
+	if f, failed := s.Failure(); failed {
+		if _, advice := bedrock.Explain(f); advice != "" {
+			p.Line(report.Plain, "  hint: %s", advice)
+		}
+	}
 }
 
 type runResult struct {

@@ -216,6 +216,9 @@ func showHead(p *report.Printer, c *recorder.Cassette) {
 	if h.RecordedWith != "" {
 		p.Line(report.Dim, "recorded with %s", h.RecordedWith)
 	}
+	if f := startOf(c).Fallback; f != "" {
+		p.Line(report.Yellow, "fallback: the rule model is in the chair, because %s", f)
+	}
 	if h.Parent != nil {
 		p.Line(report.Dim, "fork of %s at event %d (run %s): %s", h.Parent.File, h.Parent.At, h.Parent.Run, string(h.Parent.Patch))
 	}

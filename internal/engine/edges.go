@@ -159,7 +159,7 @@ type Lookup interface {
 type Identical struct {
 	Tape   Lookup
 	Patch  map[string]edge.Return // by the In of the call
-	Edge   edge.Edge // runs the others; nil when there is nothing to run them on
+	Edge   edge.Edge              // runs the others; nil when there is nothing to run them on
 	Unseen Unseen
 }
 

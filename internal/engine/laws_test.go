@@ -76,7 +76,7 @@ func lawEmptyFork(t *testing.T, c *recorder.Cassette, events []ledger.Event, seq
 	if err != nil {
 		t.Fatalf("law 2 at %d: %v", seq, err)
 	}
-	got := events[:seq-1:seq-1]
+	got := events[: seq-1 : seq-1]
 	if seq == 1 {
 		got = events[:1:1]
 	}

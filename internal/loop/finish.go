@@ -107,6 +107,7 @@ func (s *step) modelFailed(body json.RawMessage) error {
 	case tooLong(f):
 		return s.overflow()
 	}
+	s.failure = &f
 	return s.finish(Outcome{Outcome: Failed, Reason: fmt.Sprintf("%s: %s", f.Name, f.Message)})
 }
 

@@ -23,6 +23,7 @@ type State struct {
 	answers  []json.RawMessage // toolResult blocks of this turn, in call order; nil where the return is awaited
 	usage    converse.Usage
 	nudged   bool
+	failure  *edge.Failure // of the model call that ended the run
 	finished json.RawMessage
 }
 
@@ -41,6 +42,14 @@ func (s State) Done() bool { return s.finished != nil }
 
 // Finished returns the data of run.finished, nil before it.
 func (s State) Finished() json.RawMessage { return s.finished }
+
+// Failure returns how the model call failed that ended the run, if one did.
+func (s State) Failure() (edge.Failure, bool) {
+	if s.failure == nil {
+		return edge.Failure{}, false
+	}
+	return *s.failure, true
+}
 
 // Seq returns the seq of the last event.
 func (s State) Seq() int { return s.seq }
