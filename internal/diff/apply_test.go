@@ -79,13 +79,13 @@ func FuzzValues(f *testing.F) {
 		if same := string(ca) == string(cb); same != (len(changes) == 0) {
 			t.Fatalf("%d changes for equal=%v", len(changes), same)
 		}
-		if strings.Contains(string(ca)+string(cb), `\u0000`) || len(a)+len(b) > 1<<14 {
-			return
+		pointed(t, ca, cb, changes)
+		if strings.Contains(string(ca)+string(cb), `"":`) {
+			return // the other implementation does not remove members without a name
 		}
 		if got, want := apply(t, ca, changes), `{"x":`+string(cb)+`}`; got != want {
 			t.Fatalf("from %s\n got %s\nwant %s\nchanges %s", ca, got, want, must(t, changes))
 		}
-		pointed(t, ca, cb, changes)
 	})
 }
 
