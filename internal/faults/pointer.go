@@ -1,0 +1,160 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-openapi/jsonpointer"
+
+	"investigator/internal/ledger"
+)
+
+// tokens splits an RFC 6901 pointer. The library takes a lone "~" as it is;
+// the RFC does not, and neither do we, since it is most likely a typing error.
+func tokens(pointer string) ([]string, *Error) {
+	p, err := jsonpointer.New(pointer)
+	if err != nil {
+		return nil, fault(BadPatch, `a pointer is "" or starts with "/", like /deploys/1`, "expected a JSON pointer, found %q", pointer)
+	}
+	plain := strings.NewReplacer("~0", "", "~1", "").Replace(pointer)
+	if strings.Contains(plain, "~") {
+		return nil, fault(BadPatch, `write "~0" for "~" and "~1" for "/" within a name`, "expected a JSON pointer, found %q", pointer)
+	}
+	return p.DecodedTokens(), nil
+}
+
+func join(path []string) string {
+	var b strings.Builder
+	for _, t := range path {
+		b.WriteString("/" + jsonpointer.Escape(t))
+	}
+	return b.String()
+}
+
+// walk follows path into a canonical value as far as it goes. It returns the
+// last value reached and how many tokens led there.
+func walk(value []byte, path []string) ([]byte, int) {
+	for i, token := range path {
+		next, found := child(value, token)
+		if !found {
+			return value, i
+		}
+		value = next
+	}
+	return value, len(path)
+}
+
+func child(value []byte, token string) ([]byte, bool) {
+	switch value[0] {
+	case '{':
+		for _, m := range members(value) {
+			if m.Name == token {
+				return m.Value, true
+			}
+		}
+	case '[':
+		if list := elements(value); isIndex(token, len(list)) {
+			i, _ := strconv.Atoi(token)
+			return list[i], true
+		}
+	}
+	return nil, false
+}
+
+// isIndex reports whether token is an RFC 6901 array index below n.
+func isIndex(token string, n int) bool {
+	i, err := strconv.Atoi(token)
+	return err == nil && 0 <= i && i < n && strconv.Itoa(i) == token
+}
+
+// members returns the members of a canonical object with decoded names.
+func members(object []byte) []ledger.Span {
+	spans, err := ledger.MemberSpans(object)
+	if err != nil {
+		return nil
+	}
+	for i, m := range spans {
+		if strings.Contains(m.Name, `\`) {
+			_ = json.Unmarshal([]byte(`"`+m.Name+`"`), &spans[i].Name) // canonical text decodes
+		}
+	}
+	return spans
+}
+
+// elements returns the elements of a canonical array.
+func elements(array []byte) [][]byte {
+	var list [][]byte
+	for pos := 1; pos < len(array)-1; {
+		end := ledger.SkipValue(array, pos)
+		if end < 0 {
+			return list
+		}
+		list = append(list, array[pos:end])
+		pos = end + 1
+	}
+	return list
+}
+
+// missing explains that a pointer names nothing, by what there is at its
+// nearest existing ancestor.
+func missing(doc []byte, path []string) string {
+	value, n := walk(doc, path)
+	return fmt.Sprintf("%s names nothing: %s", quotePointer(join(path)), contents(value, join(path[:n])))
+}
+
+func quotePointer(pointer string) string {
+	if pointer == "" {
+		return "the whole document"
+	}
+	return strconv.Quote(pointer)
+}
+
+// contents says what there is at a pointer, in a line.
+func contents(value []byte, pointer string) string {
+	where := pointer
+	if where == "" {
+		where = "the top"
+	}
+	switch value[0] {
+	case '{':
+		names := memberNames(value)
+		if len(names) == 0 {
+			return where + " has no members"
+		}
+		return where + " has " + strings.Join(names, ", ")
+	case '[':
+		switch n := len(elements(value)); n {
+		case 0:
+			return where + " is an empty array"
+		case 1:
+			return where + " has one element, 0"
+		default:
+			return fmt.Sprintf("%s has %d elements, 0 to %d", where, n, n-1)
+		}
+	}
+	return fmt.Sprintf("%s is %s", where, abbreviate(value))
+}
+
+const shownNames = 12
+
+func memberNames(object []byte) []string {
+	var names []string
+	for _, m := range members(object) {
+		names = append(names, m.Name)
+	}
+	if n := len(names); n > shownNames {
+		names = append(slices.Clip(names[:shownNames]), fmt.Sprintf("and %d more", n-shownNames))
+	}
+	return names
+}
+
+func abbreviate(value []byte) string {
+	const limit = 40
+	if len(value) <= limit {
+		return string(value)
+	}
+	return strings.ToValidUTF8(string(value[:limit]), "") + "…"
+}

@@ -1,0 +1,202 @@
+package rule
+
+import (
+	"strconv"
+	"strings"
+)
+
+// logQuery finds the lines that speak of trouble in the words most programs use.
+const logQuery = "error | exhausted | timeout | timed out | refused | unavailable | throttl | failed"
+
+// logLine is one line of a result of search_logs.
+type logLine struct {
+	at                            moment
+	time, service, level, message string
+	address                       string
+	shape                         string // service and message without what varies
+	class                         string // one of verdict's
+	other                         string // another service that the message names
+}
+
+// searchLogs looks for lines that are new since the symptom. Where older lines
+// fill the result, it asks once more from the onset on.
+func (q *inquiry) searchLogs() (*logLine, bool) {
+	from := q.since.at - q.since.lookback()
+	a, waiting := q.askLogs(from)
+	if waiting {
+		return nil, true
+	}
+	if a.truncated() && q.since.at != 0 && q.newest() < q.since.at {
+		q.say = "Lines from before the onset fill the result. Searching the logs from " + q.since.text + " on."
+		if a, waiting = q.askLogs(q.since.at); waiting {
+			return nil, true
+		}
+	}
+	lines := q.talk.readLines()
+	switch {
+	case !a.ok:
+		q.note("the logs", a.why)
+	case a.truncated():
+		q.note("a part of the log lines", a.why)
+	case len(lines) == 0:
+		q.note("log lines", reason(a, "none matched"))
+	}
+	return q.pickLine(lines), false
+}
+
+// askLogs searches the logs of all services; an error is tried once more
+// without a window.
+func (q *inquiry) askLogs(from moment) (answer, bool) {
+	window := ""
+	if q.since.at != 0 {
+		window = from.String() + "/" + q.end()
+	}
+	a, waiting := q.ask(toolLogs, arg{"query", logQuery}, arg{"window", window})
+	if !waiting && !a.ok {
+		q.say = "The logs could not be searched (" + a.why + "). Asking again in another way."
+		return q.ask(toolLogs, arg{"query", "error"})
+	}
+	return a, waiting
+}
+
+// newest is the time of the newest line that any search returned.
+func (q *inquiry) newest() moment {
+	var newest moment
+	for _, l := range q.talk.readLines() {
+		newest = max(newest, l.at)
+	}
+	return newest
+}
+
+// readLines gathers the lines of every result of search_logs.
+func (t *talk) readLines() []logLine {
+	var all []logLine
+	for i := range t.steps {
+		s := &t.steps[i]
+		if s.tool != toolLogs || !s.answered || s.gone {
+			continue
+		}
+		a := s.answer()
+		for j, n := range a.body.get("lines").items() {
+			l := logLine{
+				time: n.get("time").text(), service: n.get("service").text(), level: strings.ToLower(n.get("level").text()),
+				message: n.get("message").text(), address: a.at("/lines/" + strconv.Itoa(j)),
+			}
+			if l.at = parseMoment(l.time); l.at != 0 && l.message != "" && l.service != "" {
+				l.shape = l.service + "\n" + shape(l.message)
+				all = append(all, l)
+			}
+		}
+	}
+	return all
+}
+
+// shape is a message with every number replaced, cut to its beginning, so that
+// the same line with other figures is known again.
+func shape(message string) string {
+	b := make([]byte, 0, 96)
+	for i := 0; i < len(message) && len(b) < 96; i++ {
+		c := message[i]
+		if c < '0' || c > '9' {
+			b = append(b, c)
+		} else if len(b) == 0 || b[len(b)-1] != '#' {
+			b = append(b, '#')
+		}
+	}
+	return string(b)
+}
+
+// pickLine returns the line that says most about the cause, nil if no line is
+// new since the symptom. Lines that were there before it are chronic.
+func (q *inquiry) pickLine(lines []logLine) *logLine {
+	from := q.since.at - q.since.step
+	to := q.since.at + 2*q.since.lookback()
+	chronic := map[string]bool{}
+	for _, l := range lines {
+		if q.since.at != 0 && l.at < from {
+			chronic[l.shape] = true
+		}
+	}
+	var best *logLine
+	for i := range lines {
+		l := &lines[i]
+		if chronic[l.shape] || q.since.at != 0 && (l.at < from || l.at > to) {
+			continue
+		}
+		l.other = mentionedOther(l.message, l.service, q.talk.services)
+		l.class = classify(l.message, l.other)
+		if best == nil || l.outranks(*best) {
+			best = l
+		}
+	}
+	return best
+}
+
+func mentionedOther(message, service string, services []string) string {
+	if name := mentioned(message, services); name != service {
+		return name
+	}
+	return ""
+}
+
+// classify names the mechanism that a message speaks of.
+func classify(message, other string) string {
+	m := strings.ToLower(message)
+	switch {
+	case containsAny(m, "exhausted", "throttl", "out of memory", "oomkilled", "quota", "rate limit", "too many", "no space left", "queue is full", "overload", "saturat"):
+		return "saturation"
+	case containsAny(m, "timeout", "timed out", "refused", "unavailable", "unreachable", "no instances", "deadline exceeded", "connection reset"):
+		return "dependency"
+	case other != "":
+		return "dependency"
+	}
+	return "failure"
+}
+
+func containsAny(s string, words ...string) bool {
+	for _, w := range words {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// outranks orders lines by what they say, then by level, then by time.
+func (l logLine) outranks(m logLine) bool {
+	rank := func(l logLine) int {
+		n := 0
+		switch l.class {
+		case "saturation":
+			n = 4
+		case "dependency":
+			n = 2
+		}
+		if l.loud() {
+			n++
+		}
+		return n
+	}
+	if a, b := rank(l), rank(m); a != b {
+		return a > b
+	}
+	return l.at < m.at
+}
+
+func (l logLine) loud() bool {
+	return containsAny(l.level, "err", "crit", "fatal", "sev") || l.level == "" && containsAny(strings.ToLower(l.message), "error", "fatal")
+}
+
+// strong reports whether a line carries a conclusion by itself: an error that
+// names a resource that ran out, or another service that does not answer.
+func (l logLine) strong() bool {
+	return l.loud() && (l.class == "saturation" || l.class == "dependency" && l.other != "")
+}
+
+// culprit is the service that a line accuses.
+func (l logLine) culprit() string {
+	if l.class == "dependency" && l.other != "" {
+		return l.other
+	}
+	return l.service
+}
