@@ -207,12 +207,13 @@ func TestReactsToWhatItSees(t *testing.T) {
 			calls: []string{"query_metrics", "list_deploys", "search_logs"}, missing: "the newest of many",
 		},
 		"nothing anywhere": {
-			change: canned{"list_deploys": deploysResult(), "search_logs": `{"lines":[],"status":"ok"}`}, class: "unknown",
-			calls: []string{"query_metrics", "list_deploys", "search_logs", "query_metrics"}, missing: "the call graph: there is no tool list_services",
+			// The canned series answers for every service, so the next one looks as bad.
+			change: canned{"list_deploys": deploysResult(), "search_logs": `{"lines":[],"status":"ok"}`}, component: "payments-db", class: "unknown",
+			calls: []string{"query_metrics", "list_deploys", "search_logs", "query_metrics", "list_deploys"}, missing: "the call graph: there is no tool list_services",
 		},
 		"logs fail twice": {
-			change: canned{"list_deploys": deploysResult(), "search_logs": "error: index closed"}, class: "unknown",
-			calls: []string{"query_metrics", "list_deploys", "search_logs", "search_logs", "query_metrics"}, missing: "the logs: index closed",
+			change: canned{"list_deploys": deploysResult(), "search_logs": "error: index closed"}, component: "payments-db", class: "unknown",
+			calls: []string{"query_metrics", "list_deploys", "search_logs", "search_logs", "query_metrics", "list_deploys"}, missing: "the logs: index closed",
 		},
 		"a line that accuses another service": {
 			change: canned{"list_deploys": deploysResult(v840), "search_logs": `{"lines":[{"level":"error","message":"order not placed: no payments-db connection within 3 s","service":"checkout","time":"2026-03-10T02:04:17.658Z"}],"status":"ok"}`},
