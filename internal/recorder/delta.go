@@ -91,16 +91,16 @@ func memberOf(object json.RawMessage, name string) json.RawMessage {
 // encodeDelta writes req as an extension of base, which was interaction
 // baseID; baseID -1 means that base is what run.started gives.
 func encodeDelta(req, base converse.Request, baseID int, known places) []byte {
-	kept := 0
+	var shared *converse.Thread
 	if baseID >= 0 {
-		kept = common(req.Messages, base.Messages)
+		shared = common(req.Messages, base.Messages)
 	}
 	b := ledger.AppendString([]byte(`{"digest":`), req.Digest())
 	b = ledger.AppendString(append(b, `,"model":`...), req.Model)
 	b = strconv.AppendInt(append(b, `,"base":`...), int64(baseID), 10)
-	b = strconv.AppendInt(append(b, `,"kept":`...), int64(kept), 10)
+	b = strconv.AppendInt(append(b, `,"kept":`...), int64(shared.Len()), 10)
 	b = append(b, `,"add":[`...)
-	for i, m := range req.Messages.Messages()[kept:] {
+	for i, m := range req.Messages.Since(shared) {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -120,8 +120,8 @@ func encodeDelta(req, base converse.Request, baseID int, known places) []byte {
 	return append(b, '}')
 }
 
-// common returns how many messages both threads begin with.
-func common(a, b *converse.Thread) int {
+// common returns the messages that both threads begin with.
+func common(a, b *converse.Thread) *converse.Thread {
 	for a.Len() > b.Len() {
 		a = a.Parent()
 	}
@@ -131,15 +131,17 @@ func common(a, b *converse.Thread) int {
 	for a.Sum() != b.Sum() {
 		a, b = a.Parent(), b.Parent()
 	}
-	return a.Len()
+	return a
 }
 
 func appendItem(b []byte, message json.RawMessage, first bool, known places) []byte {
 	if first {
 		return append(b, `{"s":1}`...)
 	}
-	if at, found := known[ledger.Digest(message)]; found && bytes.HasSuffix(message, []byte(`"role":"assistant"}`)) {
-		return append(strconv.AppendInt(append(b, `{"r":`...), int64(at.id), 10), '}')
+	if bytes.HasSuffix(message, []byte(`"role":"assistant"}`)) {
+		if at, found := known[ledger.Digest(message)]; found {
+			return append(strconv.AppendInt(append(b, `{"r":`...), int64(at.id), 10), '}')
+		}
 	}
 	template, holes := cutHoles(message, known)
 	if len(holes) == 0 {

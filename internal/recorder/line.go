@@ -1,14 +1,11 @@
 package recorder
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"investigator/internal/edge"
 )
@@ -199,24 +196,6 @@ func appendHeaders(dst []byte, headers map[string][]string) []byte {
 		dst = append(dst, ']')
 	}
 	return append(dst, '}')
-}
-
-// decodeLine reads a line's text, from "- " to before the newline.
-func decodeLine(text []byte) (*line, error) {
-	if !utf8.Valid(text) {
-		return nil, fmt.Errorf("the line is not UTF-8")
-	}
-	var l line
-	if err := json.Unmarshal(jsonOf(text[len("- "):]), &l); err != nil {
-		return nil, fmt.Errorf("the line is not an interaction: %w", err)
-	}
-	if len(l.X.Events) == 0 {
-		return nil, fmt.Errorf("the line holds no event")
-	}
-	if l.X.Seq < 2 || l.ID < 0 {
-		return nil, fmt.Errorf("expected events from 2 on, found event %d", l.X.Seq)
-	}
-	return &l, nil
 }
 
 // duration returns took where go-vcr can read it as a duration, else "".

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strconv"
+	"sync"
 )
 
 // layout is where the parts of a cassette stand in its bytes.
@@ -15,7 +17,7 @@ type layout struct {
 	lines  [][]byte // interactions, from "- " to before the newline
 	seal   []byte   // its JSON, nil without one
 	torn   *Torn
-	chain  [sha256.Size]byte // after the last interaction
+	chain  [sha256.Size]byte // before the first interaction
 }
 
 // cut splits off the next line. whole is false for a last line without its
@@ -36,52 +38,98 @@ func scan(b []byte) (layout, error) {
 		return out, err
 	}
 	out.chain = sha256.Sum256(b[:pos])
-	number := firstLineNo
-	for rest := b[pos:]; len(rest) > 0; number++ {
-		text, after, whole := cut(rest)
-		if !whole && !bytes.HasSuffix(text, []byte(`"}`)) {
-			out.torn = &Torn{Line: number, Offset: int64(len(b) - len(rest)), Dropped: len(text)}
-			return out, nil
-		}
-		if out.seal != nil {
-			return out, &Damage{Line: number, Interaction: -1, Reason: "text after the seal"}
-		}
-		if damage := out.take(text, number); damage != nil {
-			if !whole { // cut at a place that looks like an end
-				out.torn = &Torn{Line: number, Offset: int64(len(b) - len(rest)), Dropped: len(text)}
-				return out, nil
-			}
-			return out, damage
-		}
-		rest = after
+	texts := split(b[pos:])
+	whole := len(b) > 0 && b[len(b)-1] == '\n'
+	wrong, damage := out.check(texts)
+	last := len(texts) - 1
+	if wrong == last && !whole { // cut off, at whatever place
+		text := texts[last]
+		out.torn = &Torn{Line: firstLineNo + last, Offset: int64(len(b) - len(text)), Dropped: len(text)}
+		texts, damage = texts[:last], nil
 	}
+	if damage != nil {
+		return out, damage
+	}
+	out.keep(texts)
 	return out, nil
 }
 
-// take verifies one line and keeps it.
-func (l *layout) take(text []byte, number int) *Damage {
+// split cuts b into lines without their newlines. A last line may lack its own.
+func split(b []byte) [][]byte {
+	texts := make([][]byte, 0, bytes.Count(b, []byte("\n"))+1)
+	for len(b) > 0 {
+		var text []byte
+		text, b, _ = cut(b)
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// check verifies lines and returns the index of the first wrong one with what
+// is wrong, len(texts) if none is. Every line holds the sum that the next one
+// begins from, so all lines can be verified at once: if each fits the sum
+// recorded before it, the chain holds.
+func (l *layout) check(texts [][]byte) (int, *Damage) {
+	workers := min(runtime.GOMAXPROCS(0), 1+len(texts)/32)
+	wrong := make([]int, workers)
+	damage := make([]*Damage, workers)
+	var group sync.WaitGroup
+	for n := range workers {
+		group.Go(func() {
+			end := (n + 1) * len(texts) / workers
+			for i := n * len(texts) / workers; i < end; i++ {
+				if damage[n] = l.checkLine(texts, i); damage[n] != nil {
+					wrong[n] = i
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	for n, d := range damage {
+		if d != nil {
+			return wrong[n], d
+		}
+	}
+	return len(texts), nil
+}
+
+// checkLine verifies one line against the sum recorded in the line before it.
+func (l *layout) checkLine(texts [][]byte, i int) *Damage {
+	text, number := texts[i], firstLineNo+i
+	before := l.chain
+	if i > 0 {
+		if bytes.HasPrefix(texts[i-1], []byte(sealKey)) {
+			return &Damage{Line: number, Interaction: -1, Reason: "text after the seal"}
+		}
+		before, _ = sumIn(texts[i-1]) // if it holds none, that line is the one to name
+	}
 	if bytes.HasPrefix(text, []byte(sealKey)) {
-		body, _, reason := l.sumOf(text)
-		if reason != "" {
+		if reason := wrongSum(before, text); reason != "" {
 			return &Damage{Line: number, Interaction: -1, Reason: "the seal: " + reason}
 		}
-		l.seal = append(bytes.Clone(body[len(sealKey):]), '}')
 		return nil
 	}
 	id := idOf(text)
-	if id < 0 {
+	switch {
+	case id < 0:
 		return &Damage{Line: number, Interaction: -1, Reason: "expected an interaction or the seal, found " + excerpt(text)}
+	case id != i:
+		return &Damage{Line: number, Interaction: id, Reason: fmt.Sprintf("expected interaction %d, found %d; a line was removed, repeated or moved", i, id)}
 	}
-	_, sum, reason := l.sumOf(text)
-	if reason != "" || id != len(l.lines) {
-		if id != len(l.lines) {
-			reason = fmt.Sprintf("expected interaction %d, found %d; a line was removed, repeated or moved", len(l.lines), id)
-		}
+	if reason := wrongSum(before, text); reason != "" {
 		return &Damage{Line: number, Interaction: id, Reason: reason}
 	}
-	l.chain = sum
-	l.lines = append(l.lines, text)
 	return nil
+}
+
+// keep sorts verified lines into interactions and the seal.
+func (l *layout) keep(texts [][]byte) {
+	if n := len(texts) - 1; n >= 0 && bytes.HasPrefix(texts[n], []byte(sealKey)) {
+		l.seal = append(bytes.Clone(texts[n][len(sealKey):len(texts[n])-sumTail]), '}')
+		texts = texts[:n]
+	}
+	l.lines = texts
 }
 
 func excerpt(text []byte) string { return strconv.Quote(string(text[:min(len(text), 40)])) }
@@ -105,21 +153,36 @@ func idOf(text []byte) int {
 	return id
 }
 
-// sumOf splits a line from its sum and compares that with the chain.
-func (l *layout) sumOf(text []byte) (body []byte, sum [sha256.Size]byte, reason string) {
+// sumIn reads the sum at the end of a line.
+func sumIn(text []byte) (sum [sha256.Size]byte, found bool) {
 	at := len(text) - sumTail
 	if at < 0 || !bytes.HasPrefix(text[at:], []byte(sumMember)) || !bytes.HasSuffix(text, []byte(`"}`)) {
-		return nil, sum, `expected the line to end in "sum" and 64 hex digits`
+		return sum, false
+	}
+	digits := text[at+len(sumMember) : len(text)-len(`"}`)]
+	if bytes.ContainsAny(digits, "ABCDEF") {
+		return sum, false
+	}
+	_, err := hex.Decode(sum[:], digits)
+	return sum, err == nil
+}
+
+// wrongSum says what is wrong with a line that follows the sum before, "" if
+// nothing is.
+func wrongSum(before [sha256.Size]byte, text []byte) string {
+	recorded, found := sumIn(text)
+	if !found {
+		return `expected the line to end in "sum" and 64 hex digits`
 	}
 	h := sha256.New()
-	h.Write(l.chain[:])
-	h.Write(text[:at])
-	h.Sum(sum[:0])
-	recorded := text[at+len(sumMember) : len(text)-len(`"}`)]
-	if now := hex.EncodeToString(sum[:]); string(recorded) != now {
-		return nil, sum, fmt.Sprintf("its bytes were changed, or a line before it was removed: sum recorded %.16q… / now %.16q…", recorded, now)
+	h.Write(before[:])
+	h.Write(text[:len(text)-sumTail])
+	var now [sha256.Size]byte
+	h.Sum(now[:0])
+	if now != recorded {
+		return fmt.Sprintf("its bytes were changed, or a line before it was removed: sum recorded %x… / now %x…", recorded[:8], now[:8])
 	}
-	return text[:at], sum, ""
+	return ""
 }
 
 // head checks the lines before the first interaction and returns where they

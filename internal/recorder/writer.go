@@ -207,40 +207,49 @@ func (w *Writer) line(call edge.Call, ret edge.Return, events []ledger.Event) (W
 	next := *w
 	next.origins = maps.Clone(w.origins)
 	l := &line{ID: w.count, X: aside{Seq: events[0].Seq, Origin: string(ret.Origin), At: valid(ret.At), Took: valid(ret.Took)}}
-	var err error
 	if call.Kind == edge.Model {
 		l.Request, l.Response = next.modelExchange(call, ret, l)
 	} else {
 		l.Request, l.Response = toolExchange(call, ret)
 	}
 	l.Response.Duration = duration(l.X.Took)
-	if err = noSecrets(l); err != nil {
+	if err := noSecrets(l); err != nil {
 		return next, nil, err
 	}
-	types := make([]string, len(events))
-	for i, e := range events {
-		types[i] = e.Type
-	}
-	given := make([]json.RawMessage, len(events))
-	_, derived, err := w.project.use(types, given, l)
-	if err != nil {
-		return next, nil, err
-	}
-	for i, e := range events {
-		next.sum = next.sum.Add(e)
-		l.X.Events = append(l.X.Events, entry{Type: e.Type, In: e.In, Sum: next.sum.String()})
-		if !bytes.Equal(derived.data[i], e.Data) {
-			given[i] = e.Data
-			text := string(e.Data)
-			l.X.Events[i].Data = &text
-		}
-	}
-	if next.project, _, err = w.project.use(types, given, l); err != nil {
+	if err := next.addEvents(l, w.project, events); err != nil {
 		return next, nil, err
 	}
 	next.took(call.Kind, ret.Body, ret.Origin)
 	next.seq += len(events)
 	return next, l, nil
+}
+
+// addEvents puts the events into the line, each with its data only where the
+// interaction does not give it.
+func (w *Writer) addEvents(l *line, before projector, events []ledger.Event) error {
+	types := make([]string, len(events))
+	for i, e := range events {
+		types[i] = e.Type
+	}
+	given := make([]json.RawMessage, len(events))
+	after, derived, err := before.use(types, given, l)
+	if err != nil {
+		return err
+	}
+	complete := true
+	for i, e := range events {
+		w.sum = w.sum.Add(e)
+		l.X.Events = append(l.X.Events, entry{Type: e.Type, In: e.In, Sum: w.sum.String()})
+		if !bytes.Equal(derived.data[i], e.Data) {
+			text := string(e.Data)
+			given[i], l.X.Events[i].Data, complete = e.Data, &text, false
+		}
+	}
+	if !complete {
+		after, _, err = before.use(types, given, l)
+	}
+	w.project = after
+	return err
 }
 
 // took notes what later lines may refer to.
