@@ -17,7 +17,8 @@ func diffVerb(sh *shell) *cli.Command {
 		ArgsUsage: "A B",
 		Description: `Says whether both runs reached the same finding, up to where they are
 identical, what differs at the first divergence, and what followed from it.
-"identical" is said only when every byte of the ledgers is.`,
+"identical" is said only when every byte of the ledgers is. Ends with 0 when
+the runs are identical or reached the same finding, with 3 when not.`,
 		Flags: []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
 			if c.Args().Len() != 2 {
@@ -46,7 +47,7 @@ func diffRuns(sh *shell, a, b string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if r.Identical {
+	if r.Identical || r.Finding == diff.FindingSame {
 		return nil
 	}
 	return status(exitDiverged)

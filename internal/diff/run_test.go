@@ -122,7 +122,7 @@ func TestReferenceExperiment(t *testing.T) {
 		Divergence: &Divergence{
 			Seq: 7, A: Side{Type: ledger.ToolReturned, Tool: "list_deploys"},
 			B:       Side{Type: ledger.ToolReturned, Tool: "list_deploys", Origin: edge.Patched},
-			Changes: []Change{change(Truncated, "/deploys", "["+v840+","+v841+"]", "["+v840+"]")},
+			Changes: []Change{change(Dropped, "/deploys/1", v841, "")},
 		},
 		Consequences: r.Consequences,
 	}

@@ -15,7 +15,7 @@ const (
 	Added     = "added"     // a member or element that the old document lacks
 	Dropped   = "dropped"   // a member or element that the new document lacks
 	Changed   = "changed"   // another value in the same place
-	Truncated = "truncated" // the new string or array is a proper prefix of the old one
+	Truncated = "truncated" // the new string, or an array that lost more than three records, is a proper prefix of the old one
 )
 
 // Change is one smallest differing part of two documents.
@@ -185,9 +185,15 @@ func (w *walk) object(i, j int) {
 	})
 }
 
+// namedRecords is how many records may be missing from the end of an array for
+// each to be named: dropped /deploys/1 is an address one can cite. Beyond that
+// the array is called truncated.
+const namedRecords = 3
+
 func (w *walk) array(i, j int) {
 	as, bs := w.a.children(i), w.b.children(j)
-	if len(bs) < len(as) && w.same(as[:len(bs)], bs) {
+	lost := len(as) - len(bs)
+	if (lost > namedRecords || lost > 0 && len(bs) == 0) && w.same(as[:len(bs)], bs) {
 		w.changed(Truncated, i, j)
 		return
 	}
