@@ -282,7 +282,7 @@ func Verify(b []byte) error {
 type Seal struct {
 	Events       int             `json:"events"`
 	Interactions int             `json:"interactions"`
-	Ledger       string          `json:"ledger"` // the ledger sum, run.finished included
-	Origins      map[string]int  `json:"origins"`
+	Ledger       string          `json:"ledger"`   // the ledger sum, run.finished included
+	Origins      map[string]int  `json:"origins"`  // interactions by origin; see Cassette.Origins
 	Finished     json.RawMessage `json:"finished"` // the data of run.finished, canonical
 }

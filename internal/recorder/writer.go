@@ -316,7 +316,6 @@ func (w *Writer) finishLine(text []byte) []byte {
 
 func (w *Writer) appendSeal(text []byte, finished ledger.Event) []byte {
 	w.sum, w.seq = w.sum.Add(finished), finished.Seq
-	w.origins[string(edge.Derived)]++
 	start := len(text)
 	text = strconv.AppendInt(append(text, sealKey+`{"events":`...), int64(w.seq), 10)
 	text = strconv.AppendInt(append(text, `,"interactions":`...), int64(w.count), 10)
