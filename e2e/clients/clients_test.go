@@ -18,7 +18,7 @@ import (
 )
 
 // bareTools is what the scripts need when every runtime is missing.
-const bareTools = "bash env dirname cat sha256sum shasum cut tr printf mktemp mkdir rm"
+const bareTools = "bash env dirname cat grep sha256sum shasum cut tr printf mktemp mkdir rm"
 
 // script runs one of the scripts with a PATH that holds no runtime.
 func script(t *testing.T, env []string, name string, args ...string) (status int, stdout, stderr string) {
