@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -236,7 +237,7 @@ type haltResult struct {
 func (f *forking) haltView(out engine.Forked, path string) report.HaltView {
 	v := report.HaltView{
 		Parent: f.parent.Name(), At: f.o.at, Type: f.point.Event.Type, Patch: describePatch(f.patch), Notes: out.Notes, Cassette: path,
-		Next: fmt.Sprintf("investigator fork --at %d --mode live %s %s", f.o.at, f.o.patch.words(), f.parent.Name()),
+		Next: strings.Join(strings.Fields(fmt.Sprintf("investigator fork --at %d --mode live %s %s", f.o.at, f.o.patch.words(), shellQuote(f.parent.Name()))), " "),
 	}
 	if out.Halt != nil {
 		v.Seq, v.Recorded, v.Model, v.Tokens, v.Changes = out.Halt.Seq, out.Halt.Recorded, out.Halt.Model, out.Halt.Tokens, out.Halt.Changes

@@ -31,22 +31,23 @@ account and no network.`,
 		Flags: append(append([]cli.Flag{
 			&cli.StringFlag{Name: "task", Usage: "the question to investigate (default: the world's alert)"},
 			worldFlag(), outFlag(), jsonFlag(),
+			&cli.StringFlag{Name: "note", Usage: "a `TEXT` for the cassette's header: how it was recorded"},
 		}, modelFlags()...), limitFlags()...),
 		Action: func(c *cli.Context) error { return live(c.Context, sh, liveOptionsOf(c)) },
 	}
 }
 
 type liveOptions struct {
-	task, world, out string
-	json             bool
-	model            modelOptions
-	limits           loop.Limits
-	timeout          time.Duration
+	task, world, out, note string
+	json                   bool
+	model                  modelOptions
+	limits                 loop.Limits
+	timeout                time.Duration
 }
 
 func liveOptionsOf(c *cli.Context) liveOptions {
 	return liveOptions{
-		task: c.String("task"), world: c.String("world"), out: c.String("out"), json: c.Bool("json"),
+		task: c.String("task"), world: c.String("world"), out: c.String("out"), json: c.Bool("json"), note: c.String("note"),
 		model: modelOptionsOf(c), limits: limitsOf(c), timeout: c.Duration("timeout"),
 	}
 }
@@ -73,7 +74,9 @@ func live(ctx context.Context, sh *shell, o liveOptions) error {
 			return err
 		}
 	}
-	rec, err := create(o.out, "run", newHeader(sh, w, start))
+	h := newHeader(sh, w, start)
+	h.RecordedWith = o.note
+	rec, err := create(o.out, "run", h)
 	if err != nil {
 		return err
 	}

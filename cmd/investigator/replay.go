@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"investigator/internal/bedrock"
 	"investigator/internal/edge"
 	"investigator/internal/engine"
 	"investigator/internal/loop"
@@ -31,6 +34,7 @@ cassette otherwise; the result says which. No model is ever called.`,
 			&cli.StringFlag{Name: "tools", Value: "auto", Usage: "auto, run (execute, or fail) or tape"},
 			&cli.StringFlag{Name: "world", Usage: "where the recorded world is, if it is not found by its name"},
 			&cli.BoolFlag{Name: "current", Usage: "use today's prompt and tool definitions instead of the recorded ones"},
+			&cli.BoolFlag{Name: "wire", Usage: "serve the recorded HTTP to the AWS SDK, through go-vcr"},
 			outFlag(), jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -39,7 +43,7 @@ cassette otherwise; the result says which. No model is ever called.`,
 				return err
 			}
 			return replay(c.Context, sh, replayOptions{
-				file: name, tools: c.String("tools"), world: c.String("world"), out: c.String("out"), current: c.Bool("current"), json: c.Bool("json"),
+				file: name, tools: c.String("tools"), world: c.String("world"), out: c.String("out"), current: c.Bool("current"), wire: c.Bool("wire"), json: c.Bool("json"),
 			})
 		},
 	}
@@ -47,7 +51,7 @@ cassette otherwise; the result says which. No model is ever called.`,
 
 type replayOptions struct {
 	file, tools, world, out string
-	current, json           bool
+	current, wire, json     bool
 }
 
 func replay(ctx context.Context, sh *shell, o replayOptions) error {
@@ -66,6 +70,11 @@ func replay(ctx context.Context, sh *shell, o replayOptions) error {
 			return err
 		}
 	}
+	if o.wire {
+		if run.Model, err = wiredModel(c); err != nil {
+			return err
+		}
+	}
 	if o.out != "" {
 		rec, err := recorder.Create(o.out, replayHeader(sh, c, run.Start))
 		if err != nil {
@@ -79,6 +88,29 @@ func replay(ctx context.Context, sh *shell, o replayOptions) error {
 		return err
 	}
 	return printReplay(sh, c, result, why, o.json)
+}
+
+// wiredModel is the AWS SDK over the cassette's recorded exchanges.
+func wiredModel(c *recorder.Cassette) (edge.Edge, error) {
+	stream := false
+	for i := range c.Len() {
+		x, err := c.Interaction(i)
+		if err != nil {
+			return nil, err
+		}
+		if x.Kind != edge.Model {
+			continue
+		}
+		if x.Attempts == nil {
+			return nil, hint(fmt.Errorf("%s: event %d was not answered over a network", c.Name(), x.First), "replay it without --wire")
+		}
+		stream = strings.HasSuffix(x.URL, "/converse-stream")
+	}
+	transport, err := recorder.Serve(c)
+	if err != nil {
+		return nil, err
+	}
+	return bedrock.Wired(transport, stream), nil
 }
 
 func replayHeader(sh *shell, c *recorder.Cassette, start json.RawMessage) recorder.Header {

@@ -14,6 +14,9 @@ import (
 
 // ReplayOptions says over which edges a cassette is replayed.
 type ReplayOptions struct {
+	// Model answers model calls over the recorded wire; nil answers them from the
+	// tape. It must not be able to reach a model.
+	Model edge.Edge
 	// Tools executes tool calls for real; nil answers them from the tape.
 	Tools edge.Edge
 	// Start replaces the recorded run.started data (--current); nil keeps it.
@@ -47,7 +50,11 @@ func Replay(ctx context.Context, c *recorder.Cassette, o ReplayOptions) (Replaye
 	state, err := cmp.begin(o.Start)
 	if err == nil {
 		taped := &tapeEdge{c: c, tape: tape}
-		_, err = runOver(ctx, c, state, edge.Split{Model: taped, Tool: toolEdge(c, taped, o)}, cmp.sinks(o.Sink))
+		var model edge.Edge = taped
+		if o.Model != nil {
+			model = wired{c, o.Model}
+		}
+		_, err = runOver(ctx, c, state, edge.Split{Model: model, Tool: toolEdge(c, taped, o)}, cmp.sinks(o.Sink))
 	}
 	out := cmp.result
 	var diverged *Diverged
@@ -121,6 +128,20 @@ func (t *tapeEdge) Do(ctx context.Context, call edge.Call) (edge.Return, error) 
 		return r, &Diverged{requestDivergence(t.c, call)}
 	}
 	return r, &Diverged{callDivergence(t.c, call)}
+}
+
+// wired asks the model edge, once the call is known to be the recorded one.
+type wired struct {
+	c     *recorder.Cassette
+	model edge.Edge
+}
+
+func (w wired) Do(ctx context.Context, call edge.Call) (edge.Return, error) {
+	e, err := w.c.Event(call.Seq)
+	if err != nil || e.In != call.In {
+		return edge.Return{}, &Diverged{requestDivergence(w.c, call)}
+	}
+	return w.model.Do(ctx, call)
 }
 
 // comparer is the sink that holds events against a recording.

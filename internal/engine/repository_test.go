@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"investigator/internal/bedrock"
 	"investigator/internal/engine"
 	"investigator/internal/faults"
 	"investigator/internal/ledger"
@@ -194,5 +195,33 @@ func namesChange(t *testing.T, c *recorder.Cassette, start map[string]any, membe
 		if len(pointer) < 20 && !strings.HasPrefix(got, pointer) && !strings.HasPrefix(pointer, got) {
 			t.Errorf("%s changed: named %s", pointer, got)
 		}
+	}
+}
+
+// Every cassette recorded over a network decodes to the same ledger when its
+// exchanges are served to the AWS SDK through go-vcr.
+func TestBedrockCassettesOverTheWire(t *testing.T) {
+	wired := 0
+	everyCassette(t, func(t *testing.T, file string, c *recorder.Cassette) {
+		x, err := c.Interaction(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Attempts == nil {
+			return
+		}
+		wired++
+		rt, err := recorder.Serve(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := bedrock.Wired(rt, strings.HasSuffix(x.URL, "/converse-stream"))
+		r, err := engine.Replay(context.Background(), c, engine.ReplayOptions{Model: model})
+		if err != nil || !r.Identical {
+			t.Errorf("over the wire: %+v %v", r, err)
+		}
+	})
+	if wired < 3 {
+		t.Errorf("%d cassettes were recorded over a network, want at least 3", wired)
 	}
 }

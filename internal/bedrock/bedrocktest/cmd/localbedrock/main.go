@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"investigator/internal/bedrock/bedrocktest"
+	"investigator/internal/bedrock/bedrocktest/rulescript"
 )
 
 func main() {
@@ -42,7 +43,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	f := flag.NewFlagSet("localbedrock", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&s.options.Addr, "addr", "127.0.0.1:0", "`address` to listen on; port 0 takes a free one")
-	f.StringVar(&script, "script", "toolloop", "what the model says: "+strings.Join(bedrocktest.ScriptNames(), ", "))
+	f.StringVar(&script, "script", "toolloop", "what the model says: "+strings.Join(append(bedrocktest.ScriptNames(), "rule", "rule-thinking"), ", "))
 	f.Uint64Var(&s.options.Seed, "seed", 0, "seed of padding, request ids and the choice of faults")
 	f.BoolVar(&s.options.RequireAuth, "require-auth", false, "refuse requests without credentials")
 	f.StringVar(&s.caFile, "tls-ca", "", "serve HTTPS and write the authority's certificate to this `file`")
@@ -59,9 +60,20 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		return s, fmt.Errorf("parse arguments: %q is not a flag", f.Arg(0))
 	}
 	var err error
-	s.options.Script, err = bedrocktest.LookupScript(script)
+	s.options.Script, err = lookup(script)
 	s.options.Faults, s.options.TLS = faults, s.caFile != ""
 	return s, err
+}
+
+// lookup finds a script by name: those of bedrocktest, and the rule model.
+func lookup(name string) (bedrocktest.Script, error) {
+	switch name {
+	case "rule":
+		return rulescript.Script(false), nil
+	case "rule-thinking":
+		return rulescript.Script(true), nil
+	}
+	return bedrocktest.LookupScript(name)
 }
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
