@@ -325,17 +325,9 @@ func (f *forking) restsOn(p *report.Printer, path string) error {
 // chair is the parent's model, or the one that --model names, which then is in
 // the chair from the fork point on.
 func (f *forking) chair(ctx context.Context) (chair, string, error) {
-	current := f.point.State.Request().Model
-	if f.o.at == 1 {
-		h, err := f.header("")
-		if err != nil {
-			return chair{}, "", err
-		}
-		var s loop.Start
-		if err := json.Unmarshal(h.Start, &s); err != nil {
-			return chair{}, "", err
-		}
-		current = s.Model
+	current, err := f.current()
+	if err != nil {
+		return chair{}, "", err
 	}
 	m, swap := f.o.model, ""
 	if !f.o.modelGiven {
@@ -345,6 +337,20 @@ func (f *forking) chair(ctx context.Context) (chair, string, error) {
 	}
 	ch, err := takeChair(ctx, f.sh, m)
 	return ch, swap, err
+}
+
+// current is the model that would be called next.
+func (f *forking) current() (string, error) {
+	if f.o.at > 1 {
+		return f.point.State.Request().Model, nil
+	}
+	edited, err := f.patch.Apply(f.point.Event)
+	if err != nil {
+		return "", err
+	}
+	var s loop.Start
+	err = json.Unmarshal(edited.Event.Data, &s)
+	return s.Model, err
 }
 
 func describePatch(p faults.Patch) string {
