@@ -15,6 +15,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"investigator/internal/converse"
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
 	"investigator/internal/loop"
@@ -83,7 +84,7 @@ func (o Options) random(turn, pos int) *rand.Rand {
 }
 
 func (o Options) model(_ context.Context, call edge.Call) (edge.Return, error) {
-	body, err := ledger.Canon(o.answer(call.Turn))
+	body, err := converse.Normalize(o.answer(call.Turn))
 	r := edge.Return{Body: body, Origin: edge.Rule, At: "2026-01-15T08:00:01Z", Took: "1.5ms"}
 	if o.Wire {
 		r.Origin, r.Wire = edge.Live, o.wire(call.Turn, body)
@@ -109,8 +110,7 @@ func (o Options) answer(turn int) []byte {
 			}
 			input := fmt.Sprintf(`{"part":%d,"pos":%d}`, turn, pos)
 			if o.Odd && turn%6 == 0 && pos == 1 {
-				input = `"cut off`
-				input += `"`
+				input = `"cut off"`
 			}
 			fmt.Fprintf(&b, `,{"toolUse":{"input":%s,"name":"read","toolUseId":%q}}`, input, id)
 		}
