@@ -7,28 +7,101 @@ import (
 	"investigator/internal/ledger"
 )
 
-// node is one value of canonical JSON, not decoded. The nil node is an absent
-// value; every method of it gives nothing. Most of a conversation is never
-// decoded, which is what keeps a turn cheap.
+// node is one value of canonical JSON, not decoded, and maybe what follows it:
+// where a value ends is looked for only when somebody has to know. The nil node
+// is an absent value; every method of it gives nothing. Most of a conversation
+// is never decoded, which is what keeps a turn cheap.
 type node []byte
 
 func (n node) is(open byte) bool { return len(n) >= 2 && n[0] == open }
 
-// member finds the member of an object that begins at pos. next is -1 at the
-// end of the object, or where the text is not canonical.
-func (n node) member(pos int) (name, value node, next int) {
-	if pos >= len(n)-1 || n[pos] != '"' {
-		return nil, nil, -1
+// alone cuts off what follows the value.
+func (n node) alone() node {
+	if end := skip(n, 0); end > 0 {
+		return n[:end]
 	}
-	colon := ledger.SkipValue(n, pos)
-	if colon < 0 || colon >= len(n) || n[colon] != ':' {
-		return nil, nil, -1
+	return nil
+}
+
+// skip returns the offset after the value that starts at pos, or -1. It does
+// what ledger.SkipValue does for canonical text, in a third of the time: most of
+// a conversation is long strings, and their ends can be searched for.
+func skip(b []byte, pos int) int {
+	if pos >= len(b) {
+		return -1
 	}
-	end := ledger.SkipValue(n, colon+1)
-	if end <= colon+1 || end >= len(n) {
-		return nil, nil, -1
+	switch b[pos] {
+	case '"':
+		return skipString(b, pos)
+	case '{', '[':
+		return skipNested(b, pos)
+	case ',', ':', '}', ']':
+		return -1
 	}
-	return n[pos+1 : colon-1], n[colon+1 : end], end + 1
+	for pos < len(b) && b[pos] != ',' && b[pos] != '}' && b[pos] != ']' {
+		pos++
+	}
+	return pos
+}
+
+func skipNested(b []byte, pos int) int {
+	for depth := 0; pos < len(b); pos++ {
+		switch b[pos] {
+		case '"':
+			if pos = skipString(b, pos) - 1; pos < 0 {
+				return -1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return pos + 1
+			}
+		}
+	}
+	return -1
+}
+
+// skipString looks for the quote with an even number of backslashes before it.
+func skipString(b []byte, pos int) int {
+	for at := pos + 1; ; {
+		n := bytes.IndexByte(b[at:], '"')
+		if n < 0 {
+			return -1
+		}
+		at += n + 1
+		slashes := 0
+		for i := at - 2; i > pos && b[i] == '\\'; i-- {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return at
+		}
+	}
+}
+
+// member splits the member of an object that begins at pos into its name and
+// its value with all that follows. The name is nil at the end of the object, or
+// where the text is not canonical.
+func (n node) member(pos int) (name, value node) {
+	if pos >= len(n) || n[pos] != '"' {
+		return nil, nil
+	}
+	colon := skipString(n, pos)
+	if colon < 0 || colon+1 >= len(n) || n[colon] != ':' {
+		return nil, nil
+	}
+	return n[pos+1 : colon-1 : colon-1], n[colon+1:]
+}
+
+// after returns the offset of what comes after the value that rest begins with,
+// one comma further; -1 where there is nothing more.
+func (n node) after(rest node) int {
+	end := skip(rest, 0)
+	if end <= 0 || end >= len(rest) || rest[end] != ',' {
+		return -1
+	}
+	return len(n) - len(rest) + end + 1
 }
 
 // get returns the member of an object by name.
@@ -36,16 +109,17 @@ func (n node) get(name string) node {
 	if !n.is('{') {
 		return nil
 	}
-	for pos := 1; ; {
-		key, value, next := n.member(pos)
-		if next < 0 {
+	for pos := 1; pos > 0; {
+		key, value := n.member(pos)
+		if key == nil {
 			return nil
 		}
 		if string(key) == name {
 			return value
 		}
-		pos = next
+		pos = n.after(value)
 	}
+	return nil
 }
 
 // path is get, several members deep.
@@ -59,31 +133,14 @@ func (n node) path(names ...string) node {
 // items yields the elements of an array with their indices.
 func (n node) items() func(yield func(int, node) bool) {
 	return func(yield func(int, node) bool) {
-		if !n.is('[') {
+		if !n.is('[') || n[1] == ']' {
 			return
 		}
-		for i, pos := 0, 1; pos < len(n)-1; i++ {
-			end := ledger.SkipValue(n, pos)
-			if end <= pos || end >= len(n) || !yield(i, n[pos:end]) {
+		for i, pos := 0, 1; pos > 0 && pos < len(n); i++ {
+			if !yield(i, n[pos:]) {
 				return
 			}
-			pos = end + 1
-		}
-	}
-}
-
-// keys yields the names of an object's members.
-func (n node) keys() func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		if !n.is('{') {
-			return
-		}
-		for pos := 1; ; {
-			key, _, next := n.member(pos)
-			if next < 0 || !yield(string(key)) {
-				return
-			}
-			pos = next
+			pos = n.after(n[pos:])
 		}
 	}
 }
@@ -93,8 +150,9 @@ func (n node) text() string {
 	if !n.is('"') {
 		return ""
 	}
+	n = n.alone()
 	if bytes.IndexByte(n, '\\') < 0 {
-		return string(n[1 : len(n)-1])
+		return string(n[min(1, len(n)):max(len(n)-1, 0)])
 	}
 	var s string
 	if json.Unmarshal(n, &s) != nil {
@@ -108,7 +166,7 @@ func (n node) number() string {
 	if len(n) == 0 || n[0] != '-' && (n[0] < '0' || n[0] > '9') {
 		return ""
 	}
-	return string(n)
+	return string(n.alone())
 }
 
 // strings returns the strings of an array.

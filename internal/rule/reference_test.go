@@ -30,11 +30,15 @@ func deploysResult(records ...string) string {
 	return `{"deploys":[` + strings.Join(records, ",") + `],"service":"checkout","status":"ok"}`
 }
 
-// canned answers each tool with one text; a text "error: …" is a failure.
+// canned answers each tool with one text; a text "error: …" is a failure. Only
+// checkout has metrics.
 type canned map[string]string
 
 func (c canned) Do(_ context.Context, call edge.Call) (edge.Return, error) {
 	text := c[call.Use.Name]
+	if call.Use.Name == "query_metrics" && !bytes.Contains(call.Use.Input, []byte(`"checkout"`)) {
+		text = `{"metrics":[],"status":"empty"}`
+	}
 	if message, failed := strings.CutPrefix(text, "error: "); failed {
 		body, _ := ledger.CanonValue(map[string]any{"error": map[string]string{"message": message}, "status": "error"})
 		return edge.Return{Body: body, Failed: true}, nil
@@ -207,13 +211,12 @@ func TestReactsToWhatItSees(t *testing.T) {
 			calls: []string{"query_metrics", "list_deploys", "search_logs"}, missing: "the newest of many",
 		},
 		"nothing anywhere": {
-			// The canned series answers for every service, so the next one looks as bad.
-			change: canned{"list_deploys": deploysResult(), "search_logs": `{"lines":[],"status":"ok"}`}, component: "payments-db", class: "unknown",
-			calls: []string{"query_metrics", "list_deploys", "search_logs", "query_metrics", "list_deploys"}, missing: "the call graph: there is no tool list_services",
+			change: canned{"list_deploys": deploysResult(), "search_logs": `{"lines":[],"status":"ok"}`}, class: "unknown",
+			calls: []string{"query_metrics", "list_deploys", "search_logs", "query_metrics"}, missing: "the call graph: there is no tool list_services",
 		},
 		"logs fail twice": {
-			change: canned{"list_deploys": deploysResult(), "search_logs": "error: index closed"}, component: "payments-db", class: "unknown",
-			calls: []string{"query_metrics", "list_deploys", "search_logs", "search_logs", "query_metrics", "list_deploys"}, missing: "the logs: index closed",
+			change: canned{"list_deploys": deploysResult(), "search_logs": "error: index closed"}, class: "unknown",
+			calls: []string{"query_metrics", "list_deploys", "search_logs", "search_logs", "query_metrics"}, missing: "the logs: index closed",
 		},
 		"a line that accuses another service": {
 			change: canned{"list_deploys": deploysResult(v840), "search_logs": `{"lines":[{"level":"error","message":"order not placed: no payments-db connection within 3 s","service":"checkout","time":"2026-03-10T02:04:17.658Z"}],"status":"ok"}`},

@@ -109,7 +109,7 @@ func (t *talk) readCalls(content node) {
 		if use == nil {
 			continue
 		}
-		s := step{id: use.get("toolUseId").text(), tool: use.get("name").text(), input: use.get("input")}
+		s := step{id: use.get("toolUseId").text(), tool: use.get("name").text(), input: use.get("input").alone()}
 		t.reported = t.reported || s.tool == verdict.Tool
 		t.steps = append(t.steps, s)
 	}

@@ -108,7 +108,12 @@ func checkEvidence(t *testing.T, p played) {
 }
 
 func resolves(v any, pointer string) bool {
-	for _, part := range strings.Split(pointer, "/")[min(1, len(pointer)):] {
+	for pointer != "" {
+		var part string
+		part, pointer, _ = strings.Cut(pointer[1:], "/")
+		if pointer != "" {
+			pointer = "/" + pointer
+		}
 		switch c := v.(type) {
 		case map[string]any:
 			v = c[part]
