@@ -164,12 +164,24 @@ func concluded(sh *shell, rec *recorder.Writer, s loop.State, err error, asJSON 
 		}
 		p.Outcome(o)
 		adviseOn(p, s)
+		flagVerdict(p, rec.Path())
 		p.Line(report.Dim, "recorded: %s (%d events, ledger %.8s)", rec.Path(), s.Seq(), rec.Sum().String())
 	}
 	if err != nil {
 		return err
 	}
 	return status(outcomeStatus(o))
+}
+
+// flagVerdict holds the verdict against what it cites.
+func flagVerdict(p *report.Printer, file string) {
+	c, err := recorder.Open(file)
+	if err != nil {
+		return // the next command that opens it will say so
+	}
+	if events, err := c.Events(); err == nil {
+		p.Flags(engine.CheckVerdict(events))
+	}
 }
 
 // adviseOn says what to do about a model that failed.

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"investigator/internal/edge"
+	"investigator/internal/engine"
 	"investigator/internal/ledger"
 	"investigator/internal/loop"
 	"investigator/internal/recorder"
@@ -190,6 +191,7 @@ func showRun(sh *shell, c *recorder.Cassette, plain bool) error {
 		return err
 	}
 	p.Outcome(o)
+	p.Flags(engine.CheckVerdict(events))
 	origins, err := c.Origins()
 	if err != nil {
 		return err

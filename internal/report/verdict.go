@@ -75,3 +75,10 @@ func RestsOn(origins map[edge.Origin]int) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// Flags writes what is wrong with a verdict's evidence.
+func (p *Printer) Flags(flags []string) {
+	for _, f := range flags {
+		p.Line(Yellow, "  unsupported: %s", f)
+	}
+}
