@@ -3,6 +3,7 @@ package recorder_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -134,6 +135,38 @@ func TestHeaderKeepsUnknownMembers(t *testing.T) {
 	}
 	if got := parse(t, w.Bytes()).Header().Extra["later"]; string(got) != `{"a":[1,"\u2028"]}` {
 		t.Errorf("read back %s", got)
+	}
+}
+
+// A patch may hold what a tool result may not.
+func TestHeaderRefusesASecretInAPatch(t *testing.T) {
+	h := recordertest.Header()
+	h.Parent = &recorder.Parent{Run: "a", File: "a.yaml", At: 4, Patch: json.RawMessage(`[{"value":"AKIAIOSFODNN7EXAMPLE"}]`)}
+	if _, err := recorder.NewMemory(h); err == nil || !strings.Contains(err.Error(), "patch") || strings.Contains(err.Error(), "AKIA") {
+		t.Errorf("NewMemory: %v", err)
+	}
+}
+
+// A secret that a stream holds in two pieces is whole in the answer.
+func TestWriterRefusesASecretInPieces(t *testing.T) {
+	w, err := recorder.NewMemory(recordertest.Header())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := edge.Func(func(context.Context, edge.Call) (edge.Return, error) {
+		body := strings.Replace(streamed, "hello", "AKIAIOSFODNN7EXAMPLE", 1)
+		return edge.Return{Body: []byte(body), Origin: edge.Live, Wire: wireOf(200, bytes.Join([][]byte{
+			frame("messageStart", `{"role":"assistant"}`),
+			frame("contentBlockDelta", `{"contentBlockIndex":0,"delta":{"text":"AKIAIOSFO"}}`),
+			frame("contentBlockDelta", `{"contentBlockIndex":0,"delta":{"text":"DNN7EXAMPLE"}}`),
+		}, nil), "application/vnd.amazon.eventstream", "")}, nil
+	})
+	s, _, err := loop.New(recordertest.Start())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loop.Run(t.Context(), s, e, w); err == nil || !strings.Contains(err.Error(), "aws access key") {
+		t.Errorf("Run: %v", err)
 	}
 }
 

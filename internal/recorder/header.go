@@ -91,6 +91,9 @@ func prepare(h Header) (prepared, error) {
 		return prepared{}, err
 	}
 	text, err := encodeHeader(h)
+	if kind := scrub.Find(text); err == nil && kind != "" {
+		err = fmt.Errorf("the header holds a secret (%s); remove it from the patch", kind)
+	}
 	return prepared{header: h, text: text, begin: state, event: first}, err
 }
 

@@ -108,7 +108,7 @@ func TestARemovedSealLeavesAnUnfinishedRun(t *testing.T) {
 
 // Law 7: cut anywhere, every whole event survives.
 func TestEveryCutKeepsWholeEvents(t *testing.T) {
-	run := record(t, recordertest.Options{Turns: 3, Bytes: 40, Parallel: 2, Wire: true})
+	run := record(t, recordertest.Options{Turns: 2, Bytes: 20, Parallel: 2, Wire: true})
 	whole := parse(t, run.bytes)
 	ends := []int{bytes.Index(run.bytes, []byte("\ninteractions:"))} // where each further line is whole
 	for at := range run.bytes {
@@ -299,7 +299,7 @@ func checkFork(t *testing.T, parent, child *recorder.Cassette, run taken, seq in
 // conversation.
 func TestSizeIsLinear(t *testing.T) {
 	perTurn := map[int]float64{}
-	for _, turns := range []int{10, 50, 200, 800} {
+	for _, turns := range []int{10, 50, 400} {
 		unique := len(recordertest.Start())
 		w, err := recorder.NewMemory(recordertest.Header())
 		if err != nil {
@@ -321,8 +321,8 @@ func TestSizeIsLinear(t *testing.T) {
 			t.Errorf("%d turns: %d bytes for %d unique ones: %.3f, want at most 1.3", turns, size, unique, ratio)
 		}
 	}
-	if growth := perTurn[800] / perTurn[50]; growth > 1.05 {
-		t.Errorf("a turn of a run of 800 takes %.2f times that of one of 50", growth)
+	if growth := perTurn[400] / perTurn[50]; growth > 1.05 {
+		t.Errorf("a turn of a run of 400 takes %.2f times that of one of 50", growth)
 	}
 }
 

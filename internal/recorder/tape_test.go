@@ -3,9 +3,11 @@ package recorder_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"investigator/internal/edge"
+	"investigator/internal/edge/edgetest"
 	"investigator/internal/loop"
 	"investigator/internal/recorder"
 	"investigator/internal/recorder/recordertest"
@@ -49,6 +51,16 @@ func TestTapeReplaysTheRun(t *testing.T) {
 			if left := tape.Left(); left != nil {
 				t.Errorf("left over: %v", left)
 			}
+		})
+	}
+}
+
+// The tape is an edge like any other, once each call in its suite is distinct.
+func TestTapeContract(t *testing.T) {
+	for name, o := range variants() {
+		run := record(t, o)
+		edgetest.Run(t, name, func(t *testing.T) edgetest.Subject {
+			return edgetest.Subject{Edge: tapeOf(t, run.bytes), Calls: slices.Clone(run.calls)}
 		})
 	}
 }
