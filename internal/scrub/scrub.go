@@ -10,7 +10,8 @@
 // Values are recognised by shape (AWS access key ids, Bedrock API keys, signed
 // JSON web tokens) or by the name beside them (X-Amz-Signature=…,
 // aws_secret_access_key: …, Authorization: Bearer …). Names match in any case.
-// A password in prose has no shape and is not found.
+// A bearer token that no name stands beside is known by a digit in it, since
+// words follow "bearer" too. A password in prose has no shape and is not found.
 //
 // Scrubbing JSON text keeps it JSON: no quote is ever removed, and a backslash
 // only with the n or r it escapes, inside a key block. Scrubbing twice changes
@@ -35,24 +36,27 @@ type rule struct {
 	pattern *regexp.Regexp
 }
 
-// edge begins a value: nothing, an escape of JSON, or a character no value
-// holds. sep stands between a name and its value, in JSON, in JSON inside JSON,
+// edge begins a value: nothing, an escape of JSON or of a URL, or a character no
+// value holds. sep stands between a name and its value, in JSON, in JSON inside JSON,
 // in URLs, ini files and headers.
 const (
-	edge = `(?:^|\\[nrtbf]|[^A-Za-z0-9_-])`
+	edge = `(?:^|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9_-])`
 	sep  = `[\\"' ]{0,8}(?:[:=]|%3[dD])[\\"' ]{0,8}`
 )
 
 // rules is never modified; it stands here because compiling costs more than
 // scanning.
 var rules = []rule{
-	newRule("aws access key id", edge+`((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b`, "AKIA", "ASIA", "ABIA", "ACCA"),
+	newRule("aws access key id", `(?:_|-|`+edge+`)((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b`, "AKIA", "ASIA", "ABIA", "ACCA"),
 	newRule("bedrock api key", edge+`(ABSK[A-Za-z0-9+/]{24,}={0,2}|bedrock-api-key-[A-Za-z0-9+/]{24,}={0,2})`, "ABSK", "bedrock-api-key-"),
 	newRule("aws signature", `(?i)(?:x-amz-signature`+sep+`|credential=[^\n]{0,400}?signature=)([0-9a-f]{2,})`, "signature"),
 	newRule("aws credential scope", `(?i)(?:x-amz-credential`+sep+`|aws4-hmac-sha256 credential=)([A-Za-z0-9]{4,})`, "x-amz-credential", "credential="),
 	newRule("aws session token", `(?i)(?:x-amz-security-token|aws_?session_?token)`+sep+`([A-Za-z0-9+/=%_.-]{8,})`, "security-token", "session_token", "sessiontoken"),
+	newRule("aws session token", `(?i)session_?token`+sep+`([A-Za-z0-9+/=%_.-]{60,})`, "session_token", "sessiontoken"),
 	newRule("aws secret access key", `(?i)(?:aws_?secret_?key|secret_?access_?key)`+sep+`([A-Za-z0-9/+=]{40})(?:[^A-Za-z0-9/+=]|$)`, "secretkey", "secret_key", "secretaccess", "secret_access"),
-	newRule("bearer token", `(?i)bearer +([A-Za-z0-9+/=_.~-]{16,})`, "bearer "),
+	newRule("bearer token", `(?i)authorization`+sep+`bearer +([A-Za-z0-9+/=_.~-]{8,})`, "authorization"),
+	newRule("basic credentials", `(?i)authorization`+sep+`basic +([A-Za-z0-9+/=_-]{8,})`, "authorization"),
+	newRule("bearer token", `(?i)bearer +([A-Za-z+/=_.~-]{0,60}[0-9][A-Za-z0-9+/=_.~-]{15,})`, "bearer "),
 	newRule("api key", `(?i)x-api-key`+sep+`([A-Za-z0-9+/=_.~-]{8,})`, "x-api-key"),
 	newRule("json web token", edge+`(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})`, "eyJ"),
 	newRule("private key", `-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----((?:[A-Za-z0-9+/=\s]|\\+[nr]){16,})`, "PRIVATE KEY-----"),

@@ -28,6 +28,13 @@ func TestScrub(t *testing.T) {
 		"secret in env":        {"AWS_SECRET_ACCESS_KEY=" + secret, "AWS_SECRET_ACCESS_KEY=[removed: aws secret access key]"},
 		"a digest, no secret":  {"sha1 = " + secret, "sha1 = " + secret},
 		"bearer":               {"Authorization: Bearer abcdefghijklmnopqrst", "Authorization: Bearer [removed: bearer token]"},
+		"bearer alone":         {"sent Bearer abc1efghijklmnopqrstu", "sent Bearer [removed: bearer token]"},
+		"bearer in JSON":       {`{"Authorization":"Bearer opaqueopaque"}`, `{"Authorization":"Bearer [removed: bearer token]"}`},
+		"basic":                {"authorization: Basic dXNlcjpwYXNz", "authorization: Basic [removed: basic credentials]"},
+		"key in a URL":         {"?k%3DAKIAIOSFODNN7EXAMPLE&x", "?k%3D[removed: aws access key id]&x"},
+		"key after a unicode":  {`"\u0026AKIAIOSFODNN7EXAMPLE"`, `"\u0026[removed: aws access key id]"`},
+		"key after a dash":     {"user-ASIAIOSFODNN7EXAMPLE", "user-[removed: aws access key id]"},
+		"answer of STS":        {`{"SessionToken": "` + strings.Repeat("IQoJb3JpZ2", 8) + `"}`, `{"SessionToken": "[removed: aws session token]"}`},
 		"bearer in prose":      {"the bearer of bad news", "the bearer of bad news"},
 		"api key":              {`"x-api-key": "KEYEXAMPLE"`, `"x-api-key": "[removed: api key]"`},
 		"web token":            {"t=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N", "t=[removed: json web token]"},
@@ -49,6 +56,27 @@ func TestScrub(t *testing.T) {
 				t.Errorf("no longer JSON: %s", got)
 			}
 		})
+	}
+}
+
+// Ordinary text of an investigation stays as it is.
+func TestOrdinaryTextIsKept(t *testing.T) {
+	for _, text := range []string{
+		"", "bearer responsibilities are described in the handbook", "the token bearer undifferentiated-throughput pool",
+		"commit 4be1d0c9a8f7e6d5c4b3a2918f7e6d5c4b3a2918", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+		"trace_id=4bf92f3577b34da6a3ce929d0e0e4736 span_id=00f067aa0ba902b7", "550e8400-e29b-41d4-a716-446655440000",
+		"arn:aws:iam::123456789012:role/AKIARole", "AKIA is how access key ids begin", "ASIA-PACIFIC-SOUTHEAST-REGION", "LEAKIAOFTHEWHOLEPOOLNOW",
+		"signature=0xdeadbeef of the frame", "JWT expired: exp=1768435200", "eyJhbGciOiJIUzI1NiJ9 alone is a header",
+		"session token refreshed, session_token: expired", "SecretAccessKey is missing", "aws_secret_access_key not set", "private key rotated",
+		"-----BEGIN CERTIFICATE-----\nMIIDdzCCAl+gAwIBAgIEAgAAuTANBgkqhkiG9w0BAQUFADBa\n-----END CERTIFICATE-----",
+		"credential=vault signing off", "Credential scope should be valid", "authorization: denied for role reader", "Authorization failed: bearer missing",
+		"x-amzn-requestid: 7a62c49f-347e-4fc4-9331-6e8e0b1f4a5b", "x-api-key: missing", "ABSK", "bedrock-api-key-rotation",
+		`{"deploys":[{"at":"2026-01-15T01:55:00Z","change":"pool size 50 -> 10","id":"v841"}]}`,
+		"02:03:14 payments-db pool exhausted: 10/10 in use, 137 waiting", strings.Repeat("iVBORw0KGgoAAAANSUhEUgAA", 40),
+	} {
+		if got, n := Scrub([]byte(text)); n != 0 || string(got) != text {
+			t.Errorf("%q became %q", text, got)
+		}
 	}
 }
 
