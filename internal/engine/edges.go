@@ -10,7 +10,6 @@ import (
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
 	"investigator/internal/rule"
-	"investigator/internal/scrub"
 	"investigator/internal/world"
 )
 
@@ -35,8 +34,7 @@ func (t Tools) Do(ctx context.Context, call edge.Call) (edge.Return, error) {
 		return edge.Return{}, err
 	}
 	res := t.World.Call(ctx, call.Use.Name, call.Use.Input)
-	clean, _ := scrub.Scrub(res.Body)
-	body, err := ledger.Canon(clean)
+	body, err := cleanJSON(res.Body)
 	if err != nil {
 		return edge.Return{}, fmt.Errorf("tool %s: result: %w", call.Use.Name, err)
 	}

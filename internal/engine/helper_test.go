@@ -42,6 +42,16 @@ func startOf(t testing.TB, w *world.World) loop.Start {
 // recordRun records the reference run in memory.
 func recordRun(t testing.TB) *recorder.Cassette {
 	t.Helper()
+	c, err := recorder.Parse("run", referenceRun(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// referenceRun is the cassette of the reference run.
+func referenceRun(t testing.TB) []byte {
+	t.Helper()
 	w := demoWorld(t)
 	start, err := startOf(t, w).JSON()
 	if err != nil {
@@ -54,7 +64,7 @@ func recordRun(t testing.TB) *recorder.Cassette {
 	if _, err := engine.Live(context.Background(), start, engine.RuleModel{}, engine.Tools{World: w}, rec); err != nil {
 		t.Fatal(err)
 	}
-	return parsed(t, rec)
+	return rec.Bytes()
 }
 
 func parsed(t testing.TB, rec *recorder.Writer) *recorder.Cassette {

@@ -41,7 +41,7 @@ func Live(ctx context.Context, start json.RawMessage, model, tools edge.Edge, si
 
 func clocked(model, tools edge.Edge) edge.Edge {
 	return edge.Split{
-		Model: Stamp{Edge: Deadline{model}, Now: time.Now},
+		Model: Stamp{Edge: Deadline{Scrubbed{model}}, Now: time.Now},
 		Tool:  Parallel{Edge: Stamp{Edge: Deadline{tools}, Now: time.Now}},
 	}
 }
