@@ -22,7 +22,7 @@ func Packages() []Package {
 	aboveLoop := slices.Concat(core, []string{"loop"})
 	return []Package{
 		{Name: "ledger"},
-		{Name: "scrub"},
+		{Name: "scrub", Modules: []string{"sync"}}, // OnceValue alone: patterns compiled on first use
 		{Name: "converse", Layers: []string{"ledger"}},
 		{Name: "verdict", Layers: []string{"ledger"}},
 		{Name: "edge", Layers: []string{"converse", "ledger"}},

@@ -25,6 +25,7 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // rule is one kind of secret. Its pattern's group 1 is what is removed.
@@ -33,7 +34,7 @@ import (
 type rule struct {
 	kind    string
 	anchors []string
-	pattern *regexp.Regexp
+	pattern func() *regexp.Regexp // compiled when an anchor is first met
 }
 
 // edge begins a value: nothing, an escape of JSON or of a URL, or a character no
@@ -44,8 +45,9 @@ const (
 	sep  = `[\\"' ]{0,8}(?:[:=]|%3[dD])[\\"' ]{0,8}`
 )
 
-// rules is never modified; it stands here because compiling costs more than
-// scanning.
+// rules is never modified. A pattern is compiled once, and only if text comes by
+// that holds one of its anchors: compiling all of them would cost every start
+// of the program more than a millisecond.
 var rules = []rule{
 	newRule("aws access key id", `(?:_|-|`+edge+`)((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b`, "AKIA", "ASIA", "ABIA", "ACCA"),
 	newRule("bedrock api key", edge+`(ABSK[A-Za-z0-9+/]{24,}={0,2}|bedrock-api-key-[A-Za-z0-9+/]{24,}={0,2})`, "ABSK", "bedrock-api-key-"),
@@ -63,7 +65,7 @@ var rules = []rule{
 }
 
 func newRule(kind, pattern string, anchors ...string) rule {
-	return rule{kind, anchors, regexp.MustCompile(pattern)}
+	return rule{kind, anchors, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })}
 }
 
 // Scrub returns b without secrets and how many it removed. It returns b itself
@@ -85,7 +87,7 @@ func Scrub(b []byte) ([]byte, int) {
 // none.
 func Find(b []byte) string {
 	for _, r := range candidates(b) {
-		if r.pattern.Match(b) {
+		if r.pattern().Match(b) {
 			return r.kind
 		}
 	}
@@ -96,7 +98,7 @@ func Find(b []byte) string {
 func Mark(kind string) string { return "[removed: " + kind + "]" }
 
 func (r rule) replace(b []byte) ([]byte, int) {
-	found := r.pattern.FindAllSubmatchIndex(b, -1)
+	found := r.pattern().FindAllSubmatchIndex(b, -1)
 	if len(found) == 0 {
 		return b, 0
 	}
