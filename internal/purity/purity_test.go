@@ -259,7 +259,9 @@ func TestListsHoldTheLine(t *testing.T) {
 	for _, p := range Packages() {
 		for _, path := range slices.Concat(std(), p.Modules) {
 			for _, part := range strings.Split(path, "/") {
-				if slices.Contains(worldly, part) {
+				// The one exception: scrub compiles a pattern on first use, by
+				// sync.OnceValue, which no result can depend on.
+				if excepted := p.Name == "scrub" && path == "sync"; slices.Contains(worldly, part) && !excepted {
 					t.Errorf("%s may import %s", p.Name, path)
 				}
 			}
