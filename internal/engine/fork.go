@@ -53,67 +53,21 @@ type Point struct {
 	ret    edge.Return
 }
 
-// At folds the parent's returns up to event seq and makes the fork point. It
-// refuses an event that is not the return of a call (or run.started), and says
-// which event to fork instead.
-func At(ctx context.Context, c *recorder.Cassette, seq int) (*Point, error) {
-	e, err := c.Event(seq)
-	if err != nil {
-		return nil, err
-	}
-	p := &Point{Parent: c, At: seq, Event: e}
-	if seq == 1 {
-		return p, nil
-	}
-	if !faults.Patchable(e.Type) {
-		return nil, notPatchable(c, seq)
-	}
-	s, _, err := loop.New(c.Start())
-	if err != nil {
-		return nil, err
-	}
-	if s, err = foldTo(ctx, c, s, seq-1); err != nil {
-		return nil, fmt.Errorf("fork %s at %d: %w", c.Name(), seq, err)
-	}
-	next := s.Next()
-	if len(next) == 0 || next[0].Seq != seq {
-		return nil, fmt.Errorf("fork %s at %d: the loop does not reach this event any more: code changed since it was recorded; replay names the difference", c.Name(), seq)
-	}
-	p.State, p.call = s, next[0]
-	p.ret, err = c.Return(seq)
-	return p, err
-}
-
-// foldTo applies recorded returns until event seq has happened.
-func foldTo(ctx context.Context, c *recorder.Cassette, s loop.State, seq int) (loop.State, error) {
-	tape, err := recorder.NewTape(c)
-	if err != nil {
-		return s, err
-	}
-	taped := &tapeEdge{c: c, tape: tape}
-	for _, swap := range c.Header().Models {
-		if swap.At >= seq {
-			break
-		}
-		if s, err = loop.RunTo(ctx, s, taped, Discard(), swap.At); err != nil {
-			return s, err
-		}
-		s = s.WithModel(swap.Model)
-	}
-	return loop.RunTo(ctx, s, taped, Discard(), seq)
-}
-
 // Fork patches the point's event and goes on from there.
 func (p *Point) Fork(ctx context.Context, o ForkOptions) (Forked, error) {
 	var out Forked
-	s, added, err := p.patched(o, &out)
+	edited, err := p.edit(o)
+	if err != nil {
+		return out, err
+	}
+	s, err := p.patched(o, edited, &out)
 	if err != nil {
 		return out, err
 	}
 	if o.Swap != "" {
 		s = s.WithModel(o.Swap)
 	}
-	future, err := p.future(o, added)
+	future, err := p.future(o, edited)
 	if err != nil {
 		return out, err
 	}
@@ -135,7 +89,7 @@ func (p *Point) sink(o ForkOptions) loop.Sink {
 
 // future is the edge after the fork point: the model asked again, or not at
 // all; tools from the tape for identical calls.
-func (p *Point) future(o ForkOptions, inserted *faults.Inserted) (edge.Edge, error) {
+func (p *Point) future(o ForkOptions, edited faults.Edited) (edge.Edge, error) {
 	tape, err := recorder.NewTape(p.Parent)
 	if err != nil {
 		return nil, err
@@ -145,21 +99,17 @@ func (p *Point) future(o ForkOptions, inserted *faults.Inserted) (edge.Edge, err
 	if model == nil {
 		model = halting{}
 	}
-	var tools edge.Edge = Identical{Tape: tape, Patch: p.again(o), Edge: o.Tools, Unseen: o.Unsee}
-	if inserted != nil {
-		tools = insertedCall{turn: p.call.Turn, added: *inserted, edge: tools}
+	var tools edge.Edge = Identical{Tape: tape, Patch: p.again(o, edited), Edge: o.Tools, Unseen: o.Unsee}
+	if edited.Inserted != nil {
+		tools = insertedCall{turn: p.call.Turn, added: *edited.Inserted, edge: tools}
 	}
 	return clocked(model, tools), nil
 }
 
 // again maps the patched tool call to its patched return.
-func (p *Point) again(o ForkOptions) map[string]edge.Return {
+func (p *Point) again(o ForkOptions, edited faults.Edited) map[string]edge.Return {
 	if o.Empty || p.call.Kind != edge.Tool {
 		return nil
-	}
-	edited, err := o.Patch.Apply(p.Event)
-	if err != nil {
-		return nil // refused before the fork began
 	}
 	return map[string]edge.Return{p.call.In: edited.Return}
 }
@@ -202,39 +152,31 @@ func (p *Point) report(call edge.Call) *HaltReport {
 	return r
 }
 
-// patched applies the patch and takes the event it makes.
-func (p *Point) patched(o ForkOptions, out *Forked) (loop.State, *faults.Inserted, error) {
-	edited := faults.Edited{Event: p.Event, Return: p.ret}
-	if !o.Empty {
-		var err error
-		if edited, err = o.Patch.Apply(p.Event); err != nil {
-			return p.State, nil, err
-		}
+// edit applies the patch.
+func (p *Point) edit(o ForkOptions) (faults.Edited, error) {
+	if o.Empty {
+		return faults.Edited{Event: p.Event, Return: p.ret}, nil
 	}
+	return o.Patch.Apply(p.Event)
+}
+
+// patched takes the event that the patch made.
+func (p *Point) patched(o ForkOptions, edited faults.Edited, out *Forked) (loop.State, error) {
 	out.Notes = edited.Notes
 	if p.At == 1 {
 		s, e, err := loop.New(edited.Event.Data)
 		out.Changed = e
-		return s, nil, err
+		return s, err
 	}
 	next, events, err := p.State.Apply(edited.Return)
 	if err != nil {
-		return p.State, nil, err
+		return p.State, err
 	}
 	if err := p.acceptable(next); err != nil {
-		return p.State, nil, err
+		return p.State, err
 	}
 	out.Changed = events[0]
-	return next, edited.Inserted, p.sink(o).Took(p.call, edited.Return, events)
-}
-
-// notPatchable says which event to fork instead.
-func notPatchable(c *recorder.Cassette, seq int) error {
-	events, err := c.Events()
-	if err != nil {
-		return err
-	}
-	return faults.Named(faults.Default).For(seq).CheckIn(events)
+	return next, p.sink(o).Took(p.call, edited.Return, events)
 }
 
 // acceptable makes sure that Bedrock would take the patched conversation, once

@@ -154,7 +154,8 @@ type comparer struct {
 // begin starts the loop and compares its first event.
 func (c *comparer) begin(start json.RawMessage) (loop.State, error) {
 	if start == nil {
-		start = c.cassette.Start()
+		s := c.cassette.Begin()
+		return s, c.compare(ledger.Event{Seq: 1, Type: ledger.RunStarted, Data: c.cassette.Start()})
 	}
 	s, e, err := loop.New(start)
 	if err != nil {

@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
+	"strconv"
+	"strings"
 
 	"investigator/internal/converse"
 	"investigator/internal/diff"
@@ -10,35 +13,82 @@ import (
 
 // RequestChanges compares two model requests and returns what differs as
 // pointers into the Converse body. The model id, which travels in the path,
-// appears as /modelId, the cache rule as /cachePoints.
+// appears as /modelId, the cache rule as /cachePoints. Its cost is that of what
+// differs: messages that both begin with are not looked at.
 func RequestChanges(recorded, now converse.Request) []diff.Change {
 	if recorded.Digest() == now.Digest() {
 		return nil
 	}
-	changes, err := diff.Values(describe(recorded), describe(now))
+	shared := sharedMessages(recorded.Messages, now.Messages)
+	rest := !bytes.Equal(recorded.Rest.JSON(), now.Rest.JSON())
+	changes, err := diff.Values(describe(recorded, shared, rest), describe(now, shared, rest))
 	if err != nil {
 		return nil // both are canonical JSON written here
+	}
+	for i := range changes {
+		changes[i].Path = behind(changes[i].Path, shared)
 	}
 	return changes
 }
 
-// describe is a request as one document. Cache points are named by their rule
+// sharedMessages returns what both threads begin with, nil where one of them is
+// all of it: that the one ends there is then the change.
+func sharedMessages(a, b *converse.Thread) *converse.Thread {
+	short := min(a.Len(), b.Len())
+	for a.Len() > b.Len() {
+		a = a.Parent()
+	}
+	for b.Len() > a.Len() {
+		b = b.Parent()
+	}
+	for a.Sum() != b.Sum() {
+		a, b = a.Parent(), b.Parent()
+	}
+	if a.Len() == short {
+		return nil
+	}
+	return a
+}
+
+// describe is what a request has beyond shared messages, as one document, with
+// or without the members that are neither. Cache points are named by their rule
 // instead of standing in the messages, where a moving one would hide what
 // really changed.
-func describe(r converse.Request) json.RawMessage {
-	rule := r.Cache
-	r.Cache = converse.CacheNone
-	members, err := converse.Members(r.Body())
+func describe(r converse.Request, shared *converse.Thread, rest bool) json.RawMessage {
+	doc := []byte{'{'}
+	if members := r.Rest.JSON(); rest && len(members) > len(`{}`) {
+		doc = append(append(doc, members[1:len(members)-1]...), ',')
+	}
+	doc = ledger.AppendString(append(doc, `"modelId":`...), r.Model)
+	if r.Cache != converse.CacheNone {
+		doc = ledger.AppendString(append(doc, `,"cachePoints":`...), string(r.Cache))
+	}
+	doc = append(doc, `,"messages":[`...)
+	for i, m := range r.Messages.Since(shared) {
+		if i > 0 {
+			doc = append(doc, ',')
+		}
+		doc = append(doc, m...)
+	}
+	return append(doc, `]}`...)
+}
+
+const messagesPath = "/messages/"
+
+// behind moves a pointer to a message by the messages that were left out.
+func behind(path string, shared *converse.Thread) string {
+	rest, found := strings.CutPrefix(path, messagesPath)
+	if !found || shared.Len() == 0 {
+		return path
+	}
+	index, rest, more := strings.Cut(rest, "/")
+	n, err := strconv.Atoi(index)
 	if err != nil {
-		return json.RawMessage(`{}`)
+		return path // an array's elements have numbers
 	}
-	members["modelId"] = quote(r.Model)
-	if rule != converse.CacheNone {
-		members["cachePoints"] = quote(string(rule))
+	path = messagesPath + strconv.Itoa(n+shared.Len())
+	if more {
+		path += "/" + rest
 	}
-	doc, err := ledger.CanonValue(members)
-	if err != nil {
-		return json.RawMessage(`{}`)
-	}
-	return doc
+	return path
 }

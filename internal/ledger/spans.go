@@ -1,6 +1,9 @@
 package ledger
 
-import "errors"
+import (
+	"bytes"
+	"errors"
+)
 
 // Span is where one member of a canonical object stands: from Start (the
 // opening quote of its name) to End (after its value). Value is the value's
@@ -84,13 +87,24 @@ func skipString(b []byte, pos int) int {
 	if b[pos] != '"' {
 		return -1
 	}
-	for pos++; pos < len(b); pos++ {
-		switch b[pos] {
-		case '\\':
-			pos++
-		case '"':
+	for start := pos + 1; ; {
+		i := bytes.IndexByte(b[pos+1:], '"')
+		if i < 0 {
+			return -1
+		}
+		pos += 1 + i
+		if !escaped(b[start:pos]) {
 			return pos + 1
 		}
 	}
-	return -1
+}
+
+// escaped reports whether what follows text in a string is escaped: an odd
+// number of backslashes ends it.
+func escaped(text []byte) bool {
+	n := len(text)
+	for n > 0 && text[n-1] == '\\' {
+		n--
+	}
+	return (len(text)-n)%2 == 1
 }

@@ -34,6 +34,7 @@ type Cassette struct {
 	heads   []head // of each interaction
 	request map[int]converse.Request
 	budget  int
+	index   *index // of its tapes, nil until one is made
 }
 
 // mark is what is known of an event beside the ledger.
@@ -50,6 +51,9 @@ type head struct {
 	seq   int // of its first event
 	end   int // of its last event
 	delta []byte
+
+	at, took string
+	wired    bool // it holds what went over a network
 }
 
 // Open reads the cassette at path. It verifies every byte and decodes the
@@ -244,9 +248,9 @@ func (c *Cassette) projectLine(i int, p projector) (projector, error) {
 		}
 		c.events, c.marks = append(c.events, event), append(c.marks, m)
 	}
-	h := head{kind: l.kind(), seq: l.X.Seq, end: len(c.events)}
+	h := head{kind: l.kind(), seq: l.X.Seq, end: len(c.events), at: l.X.At, took: l.X.Took}
 	if h.kind == edge.Model {
-		h.delta = l.Request.Body
+		h.delta, h.wired = l.Request.Body, l.wired()
 	}
 	c.heads = append(c.heads, h)
 	return next, nil

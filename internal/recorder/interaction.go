@@ -78,18 +78,33 @@ func (c *Cassette) Return(seq int) (edge.Return, error) {
 	if m.interaction < 0 || c.heads[m.interaction].seq != seq {
 		return edge.Return{}, fmt.Errorf("cassette %q: event %d (%s) is not the return of a call", c.name, seq, e.Type)
 	}
-	x, err := c.Interaction(m.interaction)
-	if err != nil {
-		return edge.Return{}, err
+	h := c.heads[m.interaction]
+	out := edge.Return{Body: e.Data, Failed: e.Type == ledger.ModelFailed, Origin: m.origin, At: h.at, Took: h.took}
+	if h.kind == edge.Tool {
+		out.Body, out.Failed = resultIn(e.Data)
 	}
-	out := edge.Return{Body: e.Data, Failed: e.Type == ledger.ModelFailed, Origin: m.origin, At: x.At, Took: x.Took}
-	if x.Kind == edge.Tool {
-		out.Body, out.Failed = memberOf(e.Data, "result"), string(memberOf(e.Data, "status")) == `"error"`
-	}
-	if x.Attempts != nil {
+	if h.wired {
+		x, err := c.Interaction(m.interaction)
+		if err != nil {
+			return edge.Return{}, err
+		}
 		out.Wire = &edge.Wire{URL: x.URL, Attempts: x.Attempts}
 	}
 	return out, nil
+}
+
+// resultIn reads the data of tool.returned.
+func resultIn(data json.RawMessage) (result json.RawMessage, failed bool) {
+	spans, _ := ledger.MemberSpans(data) // written by loop.ReturnedData
+	for _, s := range spans {
+		switch s.Name {
+		case "result":
+			result = s.Value
+		case "status":
+			failed = string(s.Value) == `"error"`
+		}
+	}
+	return result, failed
 }
 
 // Request rebuilds the model request behind a model.responded or model.failed

@@ -13,12 +13,19 @@ import (
 // recorded for the same turn and position, if the call is the same. It may be
 // used from many goroutines.
 type Tape struct {
-	c     *Cassette
-	calls map[spot]int     // seq of the return
-	same  map[string][]int // seqs of tool returns by their In
+	*index
+	c *Cassette
 
 	mu   sync.Mutex
+	from int // returns before this event count as used
 	used map[int]bool
+}
+
+// index finds the returns of a cassette. It is made once and shared by its
+// tapes.
+type index struct {
+	calls map[spot]int     // seq of the return
+	same  map[string][]int // seqs of tool returns by their In
 }
 
 type spot struct {
@@ -50,19 +57,27 @@ func (m *Missing) Error() string {
 
 // NewTape makes a tape of c on which nothing was used yet.
 func NewTape(c *Cassette) (*Tape, error) {
-	events, err := c.Events()
-	if err != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(); err != nil {
 		return nil, err
 	}
-	t := &Tape{c: c, calls: map[spot]int{}, same: map[string][]int{}, used: map[int]bool{}}
+	if c.index == nil {
+		c.index = c.makeIndex()
+	}
+	return &Tape{c: c, index: c.index, used: map[int]bool{}}, nil
+}
+
+func (c *Cassette) makeIndex() *index {
+	x := &index{calls: map[spot]int{}, same: map[string][]int{}}
 	for _, h := range c.heads {
-		m, e := c.marks[h.seq-1], events[h.seq-1]
-		t.calls[spot{h.kind, m.turn, m.pos}] = h.seq
+		m, e := c.marks[h.seq-1], c.events[h.seq-1]
+		x.calls[spot{h.kind, m.turn, m.pos}] = h.seq
 		if e.Type == ledger.ToolReturned {
-			t.same[e.In] = append(t.same[e.In], h.seq)
+			x.same[e.In] = append(x.same[e.In], h.seq)
 		}
 	}
-	return t, nil
+	return x
 }
 
 // Do implements edge.Edge. The origin of what it returns is tape,
@@ -104,12 +119,11 @@ func (t *Tape) answer(seq int) (edge.Return, error) {
 func (t *Tape) Skip(seq int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, at := range t.calls {
-		if at < seq {
-			t.used[at] = true
-		}
-	}
+	t.from = max(t.from, seq)
 }
+
+// unused reports whether a return may still be used; t.mu is held.
+func (t *Tape) unused(seq int) bool { return seq >= t.from && !t.used[seq] }
 
 // Lookup returns the answer to an identical tool call, whatever its turn: the
 // first one with that In that was not used yet, which is then used, or the last
@@ -127,7 +141,7 @@ func (t *Tape) take(in string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, seq := range t.same[in] {
-		if !t.used[seq] {
+		if t.unused(seq) {
 			t.used[seq] = true
 			return seq
 		}
@@ -144,7 +158,7 @@ func (t *Tape) Left() []int {
 	defer t.mu.Unlock()
 	var out []int
 	for _, h := range t.c.heads {
-		if !t.used[h.seq] {
+		if t.unused(h.seq) {
 			out = append(out, h.seq)
 		}
 	}
