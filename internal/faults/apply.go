@@ -1,8 +1,11 @@
 package faults
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"investigator/internal/converse"
 	"investigator/internal/edge"
@@ -71,9 +74,16 @@ func (p Patch) apply(e ledger.Event) (Edited, *Error) {
 		return Edited{}, err
 	}
 	if s.out.Event.Type == s.event.Type && string(s.out.Event.Data) == string(s.event.Data) {
-		return Edited{}, fault(NoChange, "point at something else, or give another value", "the patch changes nothing")
+		return Edited{}, p.noChange()
 	}
 	return s.out, nil
+}
+
+func (p Patch) noChange() *Error {
+	if p.Fault != "" {
+		return fault(NoChange, "choose another event or another fault", "the fault %s changes nothing here", p.Fault)
+	}
+	return fault(NoChange, "point at something else, or give another value", "the patch changes nothing")
 }
 
 // Patchable reports whether events of a type take patches.
@@ -110,7 +120,7 @@ type edit struct {
 func open(e ledger.Event) (*edit, *Error) {
 	data, err := ledger.Canon(e.Data)
 	if err != nil {
-		return nil, &Error{Kind: NotPatchable, What: "its data", Err: err}
+		return nil, &Error{Kind: NotPatchable, What: "its data", Hint: damagedHint, Err: err}
 	}
 	e.Data = data
 	s := &edit{event: e, doc: data, failed: e.Type == ledger.ModelFailed}
@@ -121,6 +131,8 @@ func open(e ledger.Event) (*edit, *Error) {
 	return s, nil
 }
 
+const damagedHint = "verify the cassette"
+
 func (s *edit) openResult() *Error {
 	var data struct {
 		Pos    int             `json:"pos"`
@@ -130,9 +142,9 @@ func (s *edit) openResult() *Error {
 		Turn   int             `json:"turn"`
 	}
 	if err := json.Unmarshal(s.event.Data, &data); err != nil || data.Result == nil {
-		return fault(NotPatchable, "", "expected the data of tool.returned with a result, found %s", abbreviate(s.event.Data))
+		return fault(NotPatchable, damagedHint, "expected the data of tool.returned with a result, found %s", abbreviate(s.event.Data))
 	}
-	s.doc, s.failed = data.Result, data.Status == "error"
+	s.doc, s.failed = data.Result, data.Status == statusError
 	s.call = edge.Call{Kind: edge.Tool, Turn: data.Turn, Pos: data.Pos, Use: converse.ToolUse{Name: data.Tool}}
 	return nil
 }
@@ -149,15 +161,19 @@ func (s *edit) edit(p Patch) *Error {
 	case "fault":
 		return s.applyFault(p.Fault)
 	case "replace":
-		return s.replace(p.Replace)
+		canon, _ := ledger.Canon(p.Replace) // check saw it
+		return s.replace(canon)
 	case "error":
 		return s.fail("ModelErrorException", *p.Error, 424)
 	case "insert":
 		return s.insert(*p.Insert)
 	}
-	return fault(BadPatch, "", "unknown form of patch")
+	return fault(BadPatch, formsHint, "unknown form of patch")
 }
 
+// apply carries operations out. A tool's own status decides whether the call
+// failed, but only a patch that touches it, or puts another document in its
+// place, decides anew: foreign tools may use the word in another sense.
 func (s *edit) apply(ops []operation) *Error {
 	before := statusOf(s.doc)
 	doc, done, err := applyOps(s.doc, ops)
@@ -165,40 +181,31 @@ func (s *edit) apply(ops []operation) *Error {
 		return err
 	}
 	s.doc, s.ops = doc, append(s.ops, done...)
-	// A tool's own status decides whether it failed, but only a patch that
-	// touches it decides anew: foreign tools may use the word in another sense.
-	if after := statusOf(doc); after != before {
-		s.failed = after == "error"
+	whole := slices.ContainsFunc(done, func(o operation) bool { return o.Path == "" && o.Op != "test" })
+	if after := statusOf(doc); whole || after != before {
+		s.failed = after == statusError
 	}
 	return nil
 }
 
 func (s *edit) replace(doc json.RawMessage) *Error {
-	canon, err := ledger.Canon(doc)
-	if err != nil {
-		return &Error{Kind: BadPatch, What: "the document to replace with", Err: err}
-	}
-	s.doc, s.failed = canon, statusOf(canon) == "error"
-	s.ops = []operation{{Op: "replace", Path: "", Value: canon}}
-	return nil
+	return s.apply([]operation{{Op: "replace", Path: "", Value: doc}})
 }
+
+const statusError = "error"
 
 // fail makes the call fail. name and status are for a model.
 func (s *edit) fail(name, text string, status int) *Error {
 	var body json.RawMessage
 	switch s.event.Type {
 	case ledger.ToolReturned:
-		body, _ = ledger.CanonValue(map[string]any{"error": map[string]string{"message": text}, "status": "error"}) // texts encode
+		body, _ = ledger.CanonValue(map[string]any{"error": map[string]string{"message": text}, "status": statusError}) // texts encode
 	case ledger.RunStarted:
 		return fault(NotPatchable, "set a member of it instead, like /task or /model", "run.started is not a call and cannot fail")
 	default:
 		body = edge.FailureBody(edge.Failure{Name: name, Message: text, Status: status})
 	}
-	if err := s.replace(body); err != nil {
-		return err
-	}
-	s.failed = true
-	return nil
+	return s.replace(body)
 }
 
 // statusOf returns the text member "status" of an object, "" if there is none.
@@ -216,12 +223,13 @@ func statusOf(doc []byte) string {
 func (s *edit) close() *Error {
 	var err error
 	if s.out.Ops, err = encodeOps(s.ops); err != nil {
-		return &Error{Kind: BadPatch, What: "encode what was done", Err: err}
+		return &Error{Kind: BadPatch, What: "encode what was done", Hint: "values of a patch are JSON", Err: err}
 	}
 	switch s.event.Type {
 	case ledger.ToolReturned:
 		s.out.Return = edge.Return{Body: s.doc, Failed: s.failed, Origin: edge.Patched}
 		s.out.Event.Data = loop.ReturnedData(s.call, s.out.Return)
+		s.noteFailure()
 		return nil
 	case ledger.RunStarted:
 		return s.closeStart()
@@ -229,26 +237,55 @@ func (s *edit) close() *Error {
 	return s.closeModel()
 }
 
+// noteFailure says when the patch made a failed call succeed or the other way.
+func (s *edit) noteFailure() {
+	status, _ := child(s.event.Data, "status")
+	switch failed := string(status) == `"error"`; {
+	case failed && !s.failed:
+		s.note("the call counts as answered now, no longer as failed")
+	case !failed && s.failed:
+		s.note("the call counts as failed now")
+	}
+}
+
 func (s *edit) closeStart() *Error {
+	if err := s.knownMembers(); err != nil {
+		return err
+	}
 	_, first, err := loop.New(s.doc)
 	if err != nil {
-		return &Error{Kind: Refused, What: "no run can start from the result", Err: err}
+		return &Error{Kind: Refused, What: "no run can start from the result", Hint: "a run needs a task, a model and a request", Err: err}
 	}
 	s.out.Event.Data = first.Data
 	return nil
 }
 
+// knownMembers refuses a patch that adds what no run looks at, like /modle.
+func (s *edit) knownMembers() *Error {
+	strict := func(doc []byte) error {
+		dec := json.NewDecoder(bytes.NewReader(doc))
+		dec.DisallowUnknownFields()
+		return dec.Decode(new(loop.Start))
+	}
+	err := strict(s.doc)
+	if err == nil || !strings.Contains(err.Error(), "unknown field") || strict(s.event.Data) != nil {
+		return nil // what else is wrong loop.New says
+	}
+	return &Error{Kind: Refused, What: "run.started", Err: err, Hint: "members are task, context, now, model, request, cache, effects, limits, price and prompt"}
+}
+
+// closeModel takes the document as a failure if it is one and as a turn if not,
+// whatever was recorded.
 func (s *edit) closeModel() *Error {
 	_, answered := child(s.doc, "output")
-	if _, failure := child(s.doc, "error"); failure && !answered && s.failed {
+	_, s.failed = child(s.doc, "error")
+	s.failed = s.failed && !answered
+	if s.failed {
 		if f, err := edge.ParseFailure(s.doc); err != nil || f.Name == "" {
 			return fault(Refused, `like {"error":{"message":"…","name":"ThrottlingException","status":429}}`, "expected the failure of a model call, found %s", abbreviate(s.doc))
 		}
-	} else {
-		s.failed = false
-		if err := s.settleTurn(); err != nil {
-			return err
-		}
+	} else if err := s.settleTurn(); err != nil {
+		return err
 	}
 	s.out.Event.Type = ledger.ModelResponded
 	if s.failed {

@@ -37,15 +37,15 @@ func Faults() []Info {
 func catalog() []entry {
 	tool := []string{ledger.ToolReturned}
 	return []entry{
-		{Info{"missing", "the last record of the result's one array is gone", "a record that was never written, or is filtered by a permission", tool}, onRecords(dropLast)},
+		{Info{"missing", "the last record of the result's one array is gone; with no record left a status of ok becomes empty", "a record that was never written, or is filtered by a permission", tool}, onRecords(1, dropLast)},
 		{Info{"empty", "the result's one array, or its text, holds nothing; its status says empty", "a wrong index, tenant or time zone", tool}, emptyResult},
 		{Info{"error", "the call fails: no answer within 30 s", "a source that is down when it is needed", []string{ledger.ToolReturned, ledger.ModelResponded}}, timeout},
-		{Info{"truncated", "the first half of the array is left; its status says truncated", "a page limit, a result cap", tool}, onRecords(firstHalf)},
-		{Info{"stale", "the newer half of the records, by their time, is not there yet", "a replica or an index that lags behind", tool}, onRecords(olderHalf)},
-		{Info{"duplicated", "every record is there a second time, after the last", "a page fetched twice, delivery at least once", tool}, onRecords(twice)},
-		{Info{"reordered", "the records stand in reverse", "a changed default sort order", tool}, onRecords(reversed)},
-		{Info{"units", "every number within the records is a thousand times as large", "seconds that became milliseconds", tool}, onRecords(eachNumber(times1000))},
-		{Info{"nulls", "every number within the records is null", "a collector that lost the values and kept the rows", tool}, onRecords(eachNumber(toNull))},
+		{Info{"truncated", "the first half of the array is left; its status says truncated", "a page limit, a result cap", tool}, onRecords(2, firstHalf)},
+		{Info{"stale", "the newer half of the records, by their time, is not there yet", "a replica or an index that lags behind", tool}, onRecords(2, olderHalf)},
+		{Info{"duplicated", "every record is there a second time, after the last", "a page fetched twice, delivery at least once", tool}, onRecords(1, twice)},
+		{Info{"reordered", "the records stand in reverse", "a changed default sort order", tool}, onRecords(2, reversed)},
+		{Info{"units", "every number within the records is a thousand times as large", "seconds that became milliseconds", tool}, onRecords(1, eachNumber(times1000))},
+		{Info{"nulls", "every number within the records is null", "a collector that lost the values and kept the rows", tool}, onRecords(1, eachNumber(toNull))},
 		{Info{"cut", "the turn stops at its output limit, before its calls", "max_tokens set too low", []string{ledger.ModelResponded}}, cutTurn},
 	}
 }
@@ -67,7 +67,7 @@ func (s *edit) applyFault(name string) *Error {
 		return err
 	}
 	if !slices.Contains(e.Events, s.event.Type) {
-		return fault(NotPatchable, "point the fault at one of these, or use --set", "the fault %s is for %s, not for %s", name, strings.Join(e.Events, " and "), s.event.Type)
+		return fault(NotPatchable, "point the fault at such an event, or change this one with --set", "the fault %s is for %s, not for %s", name, strings.Join(e.Events, " and "), s.event.Type)
 	}
 	if err := e.edit(s); err != nil {
 		err.What = fmt.Sprintf("the fault %s: %s", name, err.What)
@@ -83,12 +83,18 @@ type records struct {
 	status  string // what the result's status is to become, "" to leave it
 }
 
-// onRecords makes a fault of a change to the records.
-func onRecords(change func(r *records) *Error) func(s *edit) *Error {
+// onRecords makes a fault of a change to at least that many records.
+func onRecords(least int, change func(r *records) *Error) func(s *edit) *Error {
 	return func(s *edit) *Error {
 		r, err := findRecords(s.doc)
 		if err != nil {
 			return err
+		}
+		if inner, found := r.series(); found && len(r.list) < least {
+			r = inner
+		}
+		if n := len(r.list); n < least {
+			return fault(NotApplicable, "choose another event, or set what is there with --set", "expected at least %s at %s, found %d", counted(least, "record"), quotePointer(r.pointer), n)
 		}
 		if err := change(&r); err != nil {
 			return err
@@ -97,8 +103,27 @@ func onRecords(change func(r *records) *Error) func(s *edit) *Error {
 	}
 }
 
+// series returns the points of the one series that the records are: the one
+// array of a lone record, if it holds objects. A metric's answer looks so.
+func (r records) series() (records, bool) {
+	if len(r.list) != 1 || r.list[0][0] != '{' {
+		return records{}, false
+	}
+	inner, err := findRecords(r.list[0])
+	if err != nil || len(inner.list) == 0 || slices.ContainsFunc(inner.list, func(p []byte) bool { return p[0] != '{' }) {
+		return records{}, false
+	}
+	inner.pointer = r.pointer + "/0" + inner.pointer
+	return inner, true
+}
+
+// ops puts the changed records and their status into the result. Counts and
+// windows stay as they are, as in a source that does not know what it lacks.
 func (r records) ops(doc []byte) []operation {
 	ops := []operation{{Op: "replace", Path: r.pointer, Value: arrayOf(r.list)}}
+	if r.status == "" && len(r.list) == 0 && statusOf(doc) == "ok" {
+		r.status = "empty" // an answer without records that says ok is none a tool would give
+	}
 	if r.status != "" && r.pointer != "" && statusOf(doc) != "" {
 		ops = append(ops, operation{Op: "replace", Path: "/status", Value: ledger.AppendString(nil, r.status)})
 	}
@@ -125,7 +150,6 @@ type node struct {
 // findRecords finds the one array of a result: the result itself, or the single
 // array at the least depth of its objects at which there is any.
 func findRecords(doc []byte) (records, *Error) {
-	const hint = "point at what you mean with --drop or --set"
 	for level := []node{{nil, doc}}; len(level) > 0; {
 		var arrays, next []node
 		for _, n := range level {
@@ -149,15 +173,24 @@ func findRecords(doc []byte) (records, *Error) {
 		for _, n := range arrays {
 			names = append(names, join(n.path))
 		}
-		return records{}, fault(NotApplicable, hint, "expected one array in the result, found %s", strings.Join(names, ", "))
+		return records{}, fault(NotApplicable, pointAt(arrays), "expected one array in the result, found %s", strings.Join(names, ", "))
 	}
-	return records{}, fault(NotApplicable, hint, "expected one array in the result, found none: %s", contents(doc, ""))
+	return records{}, fault(NotApplicable, "change a member with --set POINTER=JSON, or let the call fail with --error TEXT", "expected one array in the result, found none: %s", contents(doc, ""))
 }
 
-// needs makes sure that there are at least n records.
-func (r records) needs(n int) *Error {
-	if len(r.list) >= n {
-		return nil
+// pointAt says how to name what one of several arrays holds.
+func pointAt(arrays []node) string {
+	for _, n := range arrays {
+		if count := len(elements(n.value)); count > 0 {
+			return fmt.Sprintf("point at what you mean, like --drop %s/%d", join(n.path), count-1)
+		}
 	}
-	return fault(NotApplicable, "choose another event, or set what is there with --set", "expected at least %d records at %s, found %d", n, quotePointer(r.pointer), len(r.list))
+	return fmt.Sprintf("point at what you mean, like --drop %s", join(arrays[0].path))
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

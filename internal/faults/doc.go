@@ -13,15 +13,23 @@
 // events follow from these, and the error says which one to patch instead.
 //
 // Operations are those of RFC 6902 plus one of ours, "set", which replaces what
-// the pointer names or adds the member; Edited.Ops gives what was done in plain
-// RFC 6902. What a patch leaves alone keeps its bytes: 1.0, 1e400, -0.0 and
-// 9007199254740993 survive.
+// the pointer names or adds the member; "test" compares spellings, so 1 is not
+// 1.0. Edited.Ops gives what was done in plain RFC 6902. What a patch leaves
+// alone keeps its bytes: 1.0, 1e400, -0.0 and 9007199254740993 survive.
+//
+// Faults of tool results work on the records: the one array at the least depth
+// at which the result's objects hold any, whatever members stand beside it.
+// Where a fault needs two records and there is one that holds one array of
+// objects, as one metric holds its points, those are the records. A result left
+// without records says "empty" in its status if it said "ok"; counts and windows
+// are left alone.
 //
 // Refused, always with a reason and a hint: a patch that does not apply, one
 // that changes nothing, and one after which Bedrock would not take the
 // conversation: edited signed reasoning (a block stays as it is or goes), tool
-// names and ids outside the API's rules, inputs that are no objects.
-// CheckConversation is the last guard before a patched conversation is sent.
+// names and ids outside the API's rules, inputs that are no objects. Blocks a
+// model gave and the patch leaves alone are not judged; converse.Echo repairs
+// them. CheckConversation is the last guard before a conversation is sent.
 //
 // The package is pure.
 package faults

@@ -11,37 +11,40 @@ import (
 	"investigator/internal/verdict"
 )
 
+const insertHint = `write it like {"tool":"list_deploys","input":{"service":"cart"},"result":{"deploys":[]}}`
+
 func (in Insert) check() *Error {
 	if !isName(in.Tool) {
-		return fault(BadPatch, "", "the inserted call: expected a tool name, found %q", in.Tool)
+		return fault(BadPatch, insertHint, "the inserted call: expected a tool name, found %q", in.Tool)
 	}
 	if in.Tool == verdict.Tool {
 		return fault(BadPatch, "edit the verdict of the last turn with --set", "%s ends a run and has no return", verdict.Tool)
 	}
 	input, err := ledger.Canon(in.Input)
 	if err != nil || input[0] != '{' {
-		return fault(BadPatch, "", "the inserted call's input: expected an object, found %s", abbreviate(in.Input))
+		return fault(BadPatch, insertHint, "the inserted call's input: expected an object, found %q", abbreviate(in.Input))
 	}
 	if _, err := ledger.Canon(in.Result); err != nil {
-		return &Error{Kind: BadPatch, What: "the inserted call's result", Err: err}
+		return &Error{Kind: BadPatch, What: "the inserted call's result", Hint: insertHint, Err: err}
 	}
 	return nil
 }
 
-// insert adds a call to the turn. A turn that ended the run becomes that one
-// call: only its signed reasoning stays, which Bedrock wants to see again.
+// insert adds a call to the turn. A turn that made no calls for the loop to run
+// becomes that one call: only its signed reasoning stays, which Bedrock wants
+// to see again.
 func (s *edit) insert(in Insert) *Error {
 	if s.event.Type != ledger.ModelResponded {
 		return fault(NotPatchable, "insert at the model turn before it", "a call is inserted at a model.responded, not at %s", s.event.Type)
 	}
 	turn, err := converse.ParseTurn(s.doc)
 	if err != nil {
-		return &Error{Kind: NotPatchable, What: "the recorded turn", Err: err}
+		return badTurn(err)
 	}
 	input, _ := ledger.Canon(in.Input)   // check saw it
 	result, _ := ledger.Canon(in.Result) // likewise
 	use := converse.ToolUse{ID: s.freshID(turn), Name: in.Tool, Input: input}
-	s.out.Inserted = &Inserted{Use: use, Return: edge.Return{Body: result, Failed: in.Failed, Origin: edge.Patched}}
+	s.out.Inserted = &Inserted{Use: use, Return: edge.Return{Body: result, Failed: in.Failed || statusOf(result) == statusError, Origin: edge.Patched}}
 	if final(turn) {
 		return s.becomeCall(turn, use)
 	}
@@ -55,7 +58,10 @@ func (s *edit) insert(in Insert) *Error {
 func (s *edit) becomeCall(turn converse.Turn, use converse.ToolUse) *Error {
 	blocks := slices.DeleteFunc(slices.Clone(turn.Blocks), func(b json.RawMessage) bool { return !isSigned(b) })
 	if n := len(blocks); n > 0 {
-		s.note("%d signed reasoning blocks stay as they are", n)
+		s.note("the signed reasoning stays as it is: %s", counted(n, "block"))
+	}
+	if n := len(turn.Blocks) - len(blocks); n > 0 {
+		s.note("the inserted call stands in place of %s of the turn", counted(n, "block"))
 	}
 	content, _ := ledger.CanonValue(append(blocks, callBlock(use))) // canonical blocks encode
 	ops := []operation{
@@ -68,9 +74,10 @@ func (s *edit) becomeCall(turn converse.Turn, use converse.ToolUse) *Error {
 	return s.apply(ops)
 }
 
-// final reports whether the turn ended the run.
+// final reports whether the loop ran none of the turn's calls.
 func final(turn converse.Turn) bool {
-	return len(turn.ToolUses) == 0 || slices.ContainsFunc(turn.ToolUses, func(u converse.ToolUse) bool {
+	runs := []string{converse.StopToolUse, converse.EndTurn, converse.StopSequence}
+	return len(turn.ToolUses) == 0 || !slices.Contains(runs, turn.StopReason) || slices.ContainsFunc(turn.ToolUses, func(u converse.ToolUse) bool {
 		if u.Name != verdict.Tool || u.Malformed != "" {
 			return false
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -13,14 +14,29 @@ import (
 
 // operation is one RFC 6902 operation, or our "set".
 type operation struct {
-	Op    string          `json:"op"`
-	Path  string          `json:"path"`
-	From  string          `json:"from,omitempty"`
-	Value json.RawMessage `json:"value,omitempty"` // "null" is a value, absence is not
+	Op    string
+	Path  string
+	From  string          // of move and copy
+	Value json.RawMessage // "null" is a value, nil is none
 }
 
+// MarshalJSON writes "from" for what moves even when it is "", the pointer to
+// the whole document.
+func (o operation) MarshalJSON() ([]byte, error) {
+	members := map[string]any{"op": o.Op, "path": o.Path}
+	if o.hasFrom() {
+		members["from"] = o.From
+	}
+	if o.Value != nil {
+		members["value"] = o.Value
+	}
+	return ledger.CanonValue(members)
+}
+
+func (o operation) hasFrom() bool { return o.Op == "move" || o.Op == "copy" }
+
 func (o operation) String() string {
-	if o.From != "" {
+	if o.hasFrom() {
 		return fmt.Sprintf("%s %s to %s", o.Op, quotePointer(o.From), quotePointer(o.Path))
 	}
 	return fmt.Sprintf("%s %s", o.Op, quotePointer(o.Path))
@@ -28,13 +44,14 @@ func (o operation) String() string {
 
 // parseOps reads an array of operations and checks their form.
 func parseOps(raw json.RawMessage) ([]operation, *Error) {
+	const hint = `write them like [{"op":"remove","path":"/deploys/1"}]`
 	canon, err := ledger.Canon(raw)
 	if err != nil {
-		return nil, &Error{Kind: BadPatch, What: "expected an array of RFC 6902 operations", Err: err}
+		return nil, &Error{Kind: BadPatch, What: "expected an array of RFC 6902 operations", Hint: hint, Err: err}
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(canon, &list); err != nil || len(list) == 0 {
-		return nil, fault(BadPatch, `like [{"op":"remove","path":"/deploys/1"}]`, "expected an array of RFC 6902 operations, found %s", abbreviate(canon))
+		return nil, fault(BadPatch, hint, "expected an array of RFC 6902 operations, found %s", abbreviate(canon))
 	}
 	ops := make([]operation, len(list))
 	for i, item := range list {
@@ -47,6 +64,7 @@ func parseOps(raw json.RawMessage) ([]operation, *Error) {
 }
 
 func (o *operation) parse(item json.RawMessage) *Error {
+	const hint = `write it like {"op":"replace","path":"/status","value":"empty"}`
 	var have struct {
 		Op    *string         `json:"op"`
 		Path  *string         `json:"path"`
@@ -54,24 +72,24 @@ func (o *operation) parse(item json.RawMessage) *Error {
 		Value json.RawMessage `json:"value"`
 	}
 	if err := json.Unmarshal(item, &have); err != nil {
-		return fault(BadPatch, "", "expected an object with op and path, found %s", abbreviate(item))
+		return fault(BadPatch, hint, "expected an object with op and path, found %s", abbreviate(item))
 	}
 	switch {
 	case have.Op == nil:
-		return fault(BadPatch, "", `expected a member "op", found %s`, abbreviate(item))
+		return fault(BadPatch, hint, `expected a member "op", found %s`, abbreviate(item))
 	case have.Path == nil:
-		return fault(BadPatch, "", `expected a member "path", found %s`, abbreviate(item))
+		return fault(BadPatch, hint, `expected a member "path", found %s`, abbreviate(item))
 	}
 	o.Op, o.Path = *have.Op, *have.Path
 	switch o.Op {
 	case "add", "replace", "test", "set":
 		if have.Value == nil {
-			return fault(BadPatch, "", `%s: expected a member "value", found none`, o)
+			return fault(BadPatch, hint, `%s: expected a member "value", found none`, o)
 		}
 		o.Value = have.Value
 	case "move", "copy":
 		if have.From == nil {
-			return fault(BadPatch, "", `%s: expected a member "from", found none`, o)
+			return fault(BadPatch, `write it like {"from":"/deploys/1","op":"move","path":"/deploys/0"}`, `%s: expected a member "from", found none`, o)
 		}
 		o.From = *have.From
 		if _, err := tokens(o.From); err != nil {
@@ -79,7 +97,7 @@ func (o *operation) parse(item json.RawMessage) *Error {
 		}
 	case "remove":
 	default:
-		return fault(BadPatch, "one of add, remove, replace, move, copy, test, set", "expected an operation of RFC 6902, found %q", o.Op)
+		return fault(BadPatch, "one of add, remove, replace, move, copy, test, set", "expected an operation, found %q", o.Op)
 	}
 	_, err := tokens(o.Path)
 	return err
@@ -103,7 +121,7 @@ func applyOps(doc json.RawMessage, ops []operation) (json.RawMessage, []operatio
 		}
 		next, err := applyOne(doc, done[i])
 		if err != nil {
-			return nil, nil, &Error{Kind: NotApplicable, What: fmt.Sprintf("operation %d, %s, does not apply", i, ops[i]), Err: err}
+			return nil, nil, &Error{Kind: NotApplicable, What: fmt.Sprintf("operation %d, %s, does not apply", i, ops[i]), Err: err, Hint: "replace the value around it"}
 		}
 		doc = next
 	}
@@ -129,7 +147,9 @@ func (o *operation) settle(doc []byte) *Error {
 		if exists {
 			o.Op = "replace"
 		} else if parent, m := walk(doc, path[:len(path)-1]); m == len(path)-1 && parent[0] == '[' && path[m] != "-" {
-			return fault(NotApplicable, `add at the end with "/-"`, "%s", missing(doc, path))
+			err := missing(doc, path)
+			err.Hint = "to add at the end point at " + strconv.Quote(join(path[:m])+"/-")
+			return err
 		}
 	}
 	switch o.Op {
@@ -139,7 +159,7 @@ func (o *operation) settle(doc []byte) *Error {
 		return o.settleFrom(doc)
 	case "move":
 		if strings.HasPrefix(o.Path, o.From+"/") {
-			return fault(NotApplicable, "", "a value cannot be moved into itself")
+			return fault(NotApplicable, "copy it instead", "a value cannot be moved into itself")
 		}
 		return o.settleFrom(doc)
 	case "remove":
@@ -148,10 +168,10 @@ func (o *operation) settle(doc []byte) *Error {
 		}
 	}
 	if !exists {
-		return fault(NotApplicable, "", "%s", missing(doc, path))
+		return missing(doc, path)
 	}
 	if o.Op == "test" && string(value) != string(o.Value) {
-		return fault(NotApplicable, "", "expected %s, found %s", abbreviate(o.Value), abbreviate(value))
+		return fault(NotApplicable, "the patch was made for another event; values are compared as they are spelled", "expected %s, found %s", abbreviate(o.Value), abbreviate(value))
 	}
 	return nil
 }
@@ -164,7 +184,7 @@ func (o *operation) settleFrom(doc []byte) *Error {
 		return err
 	}
 	if _, n := walk(doc, from); n < len(from) {
-		return fault(NotApplicable, "", "%s", missing(doc, from))
+		return missing(doc, from)
 	}
 	path, err := tokens(o.Path)
 	if err != nil {
@@ -186,13 +206,13 @@ func canAdd(doc []byte, path []string) *Error {
 	parent, n := walk(doc, path[:last])
 	switch {
 	case n < last:
-		return fault(NotApplicable, "", "%s", missing(doc, path))
+		return missing(doc, path)
 	case parent[0] == '{':
 		return nil
 	case parent[0] == '[' && (path[last] == "-" || isIndex(path[last], len(elements(parent))+1)):
 		return nil
 	}
-	return fault(NotApplicable, "", "%s", missing(doc, path))
+	return missing(doc, path)
 }
 
 // applyOne hands one settled operation to json-patch. The document travels as a

@@ -25,7 +25,9 @@ type Insert struct {
 	Tool   string          `json:"tool"`
 	Input  json.RawMessage `json:"input"`  // an object
 	Result json.RawMessage `json:"result"` // any JSON
-	Failed bool            `json:"failed,omitempty"`
+	// Failed says that the call failed. A result whose status is error says so
+	// itself.
+	Failed bool `json:"failed,omitempty"`
 }
 
 // Ops makes a patch of RFC 6902 operations.
@@ -82,20 +84,20 @@ func encodeOwn(o operation) json.RawMessage {
 func Join(patches ...Patch) (Patch, error) {
 	switch len(patches) {
 	case 0:
-		return Patch{}, fault(BadPatch, "give --drop, --set, --replace, --empty, --error, --fault or --insert", "expected a patch, found none")
+		return Patch{}, fault(BadPatch, formsHint, "expected a patch, found none")
 	case 1:
 		return patches[0], nil
 	}
 	out := patches[0]
 	var all []operation
 	for _, p := range patches {
+		if err := p.check(); err != nil {
+			return Patch{}, err
+		}
 		if p.form() != "ops" {
 			return Patch{}, fault(BadPatch, "fork the fork to edit one run twice", "only operations (--drop, --set, a patch file) can be combined, found %s", p.form())
 		}
-		ops, err := parseOps(p.Ops)
-		if err != nil {
-			return Patch{}, err
-		}
+		ops, _ := parseOps(p.Ops) // check saw them
 		all = append(all, ops...)
 	}
 	out.Ops, _ = encodeOps(all) // parsed, so they encode
@@ -126,7 +128,7 @@ func (p Patch) form() string {
 func (p Patch) JSON() (json.RawMessage, error) {
 	b, err := ledger.CanonValue(p)
 	if err != nil {
-		return nil, &Error{Kind: BadPatch, What: "encode it", Err: err}
+		return nil, &Error{Kind: BadPatch, What: "encode it", Hint: "values of a patch are JSON; a text needs its quotes", Err: err}
 	}
 	return b, nil
 }
@@ -155,13 +157,15 @@ func Parse(b []byte) (Patch, error) {
 	return p, nil
 }
 
+const formsHint = "give --drop, --set, --replace, --empty, --error, --fault or --insert"
+
 // check makes sure of the form, whatever the event.
 func (p Patch) check() *Error {
 	switch p.form() {
 	case "":
-		return fault(BadPatch, "", "expected one of ops, fault, replace, error and insert, found none")
+		return fault(BadPatch, formsHint, "expected one of ops, fault, replace, error and insert, found none")
 	case "several":
-		return fault(BadPatch, "", "expected one of ops, fault, replace, error and insert, found several")
+		return fault(BadPatch, "fork the fork to edit one run twice", "expected one of ops, fault, replace, error and insert, found several")
 	case "ops":
 		_, err := parseOps(p.Ops)
 		return err
@@ -170,7 +174,7 @@ func (p Patch) check() *Error {
 		return err
 	case "replace":
 		if _, err := ledger.Canon(p.Replace); err != nil {
-			return &Error{Kind: BadPatch, What: "the document to replace with", Err: err}
+			return &Error{Kind: BadPatch, What: "the document to replace with", Hint: "give JSON; a text needs its quotes", Err: err}
 		}
 	case "insert":
 		return p.Insert.check()

@@ -100,9 +100,38 @@ func elements(array []byte) [][]byte {
 
 // missing explains that a pointer names nothing, by what there is at its
 // nearest existing ancestor.
-func missing(doc []byte, path []string) string {
+func missing(doc []byte, path []string) *Error {
 	value, n := walk(doc, path)
-	return fmt.Sprintf("%s names nothing: %s", quotePointer(join(path)), contents(value, join(path[:n])))
+	return fault(NotApplicable, advice(value, path, n), "%s names nothing: %s", quotePointer(join(path)), contents(value, join(path[:n])))
+}
+
+// advice gives a pointer that names something where path, of which n tokens
+// lead to value, does not.
+func advice(value []byte, path []string, n int) string {
+	here := join(path[:n])
+	switch value[0] {
+	case '[':
+		if count := len(elements(value)); count > 0 {
+			return "the last element is " + strconv.Quote(fmt.Sprintf("%s/%d", here, count-1))
+		}
+	case '{':
+		if _, inside := walk(value, path[n+1:]); inside > 0 && inside == len(path)-n-1 {
+			return fmt.Sprintf("leave %q out: %s", path[n], quotePointer(here+join(path[n+1:])))
+		}
+		for _, m := range members(value) {
+			if resembles(m.Name, path[n]) {
+				return "there is " + strconv.Quote(here+join([]string{m.Name}))
+			}
+		}
+	}
+	return "point at something that is there, or add it with --set"
+}
+
+func resembles(a, b string) bool {
+	if strings.EqualFold(a, b) {
+		return true
+	}
+	return min(len(a), len(b)) >= 3 && (strings.Contains(a, b) || strings.Contains(b, a))
 }
 
 func quotePointer(pointer string) string {

@@ -11,49 +11,40 @@ import (
 )
 
 func dropLast(r *records) *Error {
-	if err := r.needs(1); err != nil {
-		return err
-	}
 	r.list = r.list[:len(r.list)-1]
 	return nil
 }
 
 func firstHalf(r *records) *Error {
-	if err := r.needs(2); err != nil {
-		return err
-	}
 	r.list, r.status = r.list[:(len(r.list)+1)/2], "truncated"
 	return nil
 }
 
 func twice(r *records) *Error {
 	r.list = slices.Concat(r.list, r.list)
-	return r.needs(1)
+	return nil
 }
 
 func reversed(r *records) *Error {
 	r.list = slices.Clone(r.list)
 	slices.Reverse(r.list)
-	return r.needs(2)
+	return nil
 }
 
 // olderHalf keeps the records whose time is among the older half of the times
 // there are, so records of one moment stay or go together.
 func olderHalf(r *records) *Error {
-	if err := r.needs(2); err != nil {
-		return err
-	}
 	times := make([]string, len(r.list))
 	for i, record := range r.list {
 		t, found := timeOf(record)
 		if !found {
-			return fault(NotApplicable, "use truncated, or drop records with --drop", "expected a time in UTC, like 2026-03-10T02:00:00Z, in every record, found none in %s/%d", r.pointer, i)
+			return fault(NotApplicable, "use truncated, or drop records with --drop", "expected a time in UTC, like 2026-03-10T02:00:00Z, in every record, found none in %q", fmt.Sprintf("%s/%d", r.pointer, i))
 		}
 		times[i] = t
 	}
 	distinct := slices.Compact(slices.Sorted(slices.Values(times)))
 	if len(distinct) < 2 {
-		return fault(NotApplicable, "use missing or truncated", "all records have one time")
+		return fault(NotApplicable, "use missing or truncated", "expected records of several times at %s, found one time", quotePointer(r.pointer))
 	}
 	newest := distinct[(len(distinct)+1)/2-1]
 	var kept [][]byte
@@ -110,7 +101,7 @@ func eachNumber(change func(number string) string) func(r *records) *Error {
 		for i, record := range r.list {
 			r.list[i] = mapNumbers(record, change)
 		}
-		return r.needs(1)
+		return nil
 	}
 }
 
@@ -165,9 +156,12 @@ func toNull(string) string { return "null" }
 
 func emptyResult(s *edit) *Error {
 	if s.doc[0] == '"' {
-		return s.apply([]operation{{Op: "replace", Path: "", Value: json.RawMessage(`""`)}})
+		failed := s.failed
+		err := s.replace(json.RawMessage(`""`))
+		s.failed = failed // a call that failed without a word
+		return err
 	}
-	return onRecords(func(r *records) *Error {
+	return onRecords(0, func(r *records) *Error {
 		r.list, r.status = nil, "empty"
 		return nil
 	})(s)
@@ -177,17 +171,28 @@ func timeout(s *edit) *Error {
 	return s.fail("ModelTimeoutException", "no answer within 30 s", 408)
 }
 
+func badTurn(err error) *Error {
+	return &Error{Kind: NotPatchable, What: "the recorded turn", Hint: "put a whole turn in its place with --replace", Err: err}
+}
+
+// isCall reports whether a block is a call for the caller to run. Those of
+// server tools come with their results, so they stay together.
+func isCall(block []byte) bool {
+	kind, n := walk(block, []string{"toolUse", "type"})
+	return n == 2 && string(kind) != `"server_tool_use"` || n == 1
+}
+
 func cutTurn(s *edit) *Error {
 	turn, err := converse.ParseTurn(s.doc)
 	if err != nil {
-		return &Error{Kind: NotPatchable, What: "the recorded turn", Err: err}
+		return badTurn(err)
 	}
 	ops := []operation{{Op: "replace", Path: "/stopReason", Value: ledger.AppendString(nil, converse.MaxTokens)}}
 	if malformedInputs(s.doc) != nil {
 		ops = append(ops, operation{Op: "remove", Path: "/investigator/malformedInputs"})
 	}
 	for i, block := range slices.Backward(turn.Blocks) {
-		if _, call := child(block, "toolUse"); call {
+		if isCall(block) {
 			ops = append(ops, operation{Op: "remove", Path: fmt.Sprintf("%s/%d", contentPointer, i)})
 		}
 	}

@@ -101,7 +101,7 @@ func offered(events []ledger.Event, tool string) *Error {
 		} `json:"request"`
 	}
 	if err := json.Unmarshal(events[0].Data, &start); err != nil {
-		return &Error{Kind: Refused, What: "read the run's tools", Err: err}
+		return &Error{Kind: Refused, What: "read the run's tools", Hint: damagedHint, Err: err}
 	}
 	var names []string
 	for _, t := range start.Request.ToolConfig.Tools {

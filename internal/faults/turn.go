@@ -24,7 +24,10 @@ func (s *edit) settleTurn() *Error {
 	if err != nil {
 		before = converse.Turn{} // a model.failed, or a turn that never was one
 	}
-	if err := checkBlocks(before, after, malformedInputs(s.doc)); err != nil {
+	if err := checkBlocks(before, after); err != nil {
+		return err
+	}
+	if err := checkMalformed(before, after, malformedInputs(s.doc)); err != nil {
 		return err
 	}
 	if s.out.Dropped, err = checkReasoning(before.Blocks, after.Blocks); err != nil {
@@ -41,8 +44,7 @@ func (s *edit) dropDurations() {
 	if _, found := child(s.doc, "metrics"); !found {
 		return
 	}
-	if doc, err := applyOne(s.doc, operation{Op: "remove", Path: "/metrics"}); err == nil {
-		s.doc = doc
+	if s.apply([]operation{{Op: "remove", Path: "/metrics"}}) == nil {
 		s.note("/metrics was left out: durations are no part of a ledger")
 	}
 }
@@ -59,12 +61,10 @@ func (s *edit) settleStop(before, after converse.Turn) *Error {
 	if want == after.StopReason {
 		return nil
 	}
-	doc, _, err := applyOps(s.doc, []operation{{Op: "replace", Path: "/stopReason", Value: ledger.AppendString(nil, want)}})
-	if err != nil {
+	if err := s.apply([]operation{{Op: "replace", Path: "/stopReason", Value: ledger.AppendString(nil, want)}}); err != nil {
 		return err
 	}
-	s.doc = doc
-	s.note("/stopReason was set to %q, as the turn makes %d calls", want, len(after.ToolUses))
+	s.note("/stopReason was set to %q, as the turn makes %s", want, counted(len(after.ToolUses), "call"))
 	return nil
 }
 
@@ -82,35 +82,72 @@ func malformedInputs(doc []byte) []string {
 	return indices
 }
 
-// checkBlocks checks the API's rules for blocks of an assistant message.
-func checkBlocks(before, after converse.Turn, malformed []string) *Error {
+// checkBlocks checks the API's rules for blocks of an assistant message. Blocks
+// that stand in the recorded turn too are taken as they are: what a model did
+// wrong is repaired when its turn is echoed.
+func checkBlocks(before, after converse.Turn) *Error {
 	seen := map[string]bool{}
 	repeats := repeatsIDs(before)
-	calls := map[string]bool{}
 	for i, block := range after.Blocks {
 		pointer := fmt.Sprintf("%s/%d", contentPointer, i)
-		if spans := members(block); len(spans) != 1 {
-			return fault(Refused, "", "%s: expected a content block with one member, found %s", pointer, abbreviate(block))
+		if count(before.Blocks, block) == 0 {
+			if err := checkBlock(block, pointer); err != nil {
+				return err
+			}
 		}
-		call, found := child(block, "toolUse")
-		if !found {
+		id, found := walk(block, []string{"toolUse", "toolUseId"})
+		if found < 2 {
 			continue
 		}
-		id, err := checkCall(call, pointer+"/toolUse")
-		if err != nil {
-			return err
+		if seen[string(id)] && !repeats {
+			return fault(Refused, "give each call of a turn its own id", "%s/toolUse/toolUseId: %s is there twice", pointer, id)
 		}
-		if seen[id] && !repeats {
-			return fault(Refused, "give each call of a turn its own id", "%s/toolUse/toolUseId: %q is there twice", pointer, id)
-		}
-		seen[id], calls[strconv.Itoa(i)] = true, true
+		seen[string(id)] = true
 	}
-	for _, index := range malformed {
-		if !calls[index] {
-			return fault(Refused, "remove /investigator/malformedInputs/"+index+" too", "/investigator/malformedInputs/%s: expected a call at %s/%s, found none", index, contentPointer, index)
+	return nil
+}
+
+func checkBlock(block []byte, pointer string) *Error {
+	if len(members(block)) != 1 {
+		return fault(Refused, `a block is like {"text":"…"} or {"toolUse":{…}}`, "%s: expected a content block with one member, found %s", pointer, abbreviate(block))
+	}
+	if call, found := child(block, "toolUse"); found {
+		return checkCall(call, pointer+"/toolUse")
+	}
+	return nil
+}
+
+// checkMalformed makes sure that a text that was no input stands beside the
+// call it came with: it is kept by the call's index, which moves when blocks
+// before it go.
+func checkMalformed(before, after converse.Turn, indices []string) *Error {
+	for _, index := range indices {
+		pointer := contentPointer + "/" + index
+		now, was := callAt(after, index), callAt(before, index)
+		id, _ := child(now, "toolUseId")
+		oldID, _ := child(was, "toolUseId")
+		input, _ := child(now, "input")
+		hint := "remove /investigator/malformedInputs/" + index + " too, or move it to where its call is now"
+		switch {
+		case now == nil:
+			return fault(Refused, hint, "/investigator/malformedInputs/%s: expected a call at %s, found none", index, pointer)
+		case was != nil && string(id) != string(oldID):
+			return fault(Refused, hint, "/investigator/malformedInputs/%s: expected the call %s at %s, found %s", index, oldID, pointer, id)
+		case string(input) != "{}":
+			return fault(Refused, "remove /investigator/malformedInputs/"+index+" too, so that the call is run", "%s/toolUse/input: expected {} beside a text that is no input, found %s", pointer, abbreviate(input))
 		}
 	}
 	return nil
+}
+
+// callAt returns the call of the block with this index, nil if there is none.
+func callAt(t converse.Turn, index string) []byte {
+	if !isIndex(index, len(t.Blocks)) {
+		return nil
+	}
+	i, _ := strconv.Atoi(index)
+	call, _ := child(t.Blocks[i], "toolUse")
+	return call
 }
 
 // repeatsIDs reports whether the recorded turn has an id twice, as models
@@ -124,25 +161,26 @@ func repeatsIDs(t converse.Turn) bool {
 	return len(slices.Compact(ids)) < len(t.ToolUses)
 }
 
-func checkCall(call []byte, pointer string) (id string, _ *Error) {
+func checkCall(call []byte, pointer string) *Error {
+	const hint = `a call is like {"input":{},"name":"list_deploys","toolUseId":"t1"}`
 	var use struct {
 		ID    string          `json:"toolUseId"`
 		Name  string          `json:"name"`
 		Input json.RawMessage `json:"input"`
 	}
 	if err := json.Unmarshal(call, &use); err != nil {
-		return "", &Error{Kind: Refused, What: pointer, Err: err}
+		return &Error{Kind: Refused, What: pointer, Hint: hint, Err: err}
 	}
 	if !isName(use.Name) {
-		return "", fault(Refused, "", "%s/name: expected 1 to 64 of a-z, A-Z, 0-9, _ and -, found %q", pointer, use.Name)
+		return fault(Refused, hint, "%s/name: expected 1 to 64 of a-z, A-Z, 0-9, _ and -, found %q", pointer, use.Name)
 	}
 	if !isID(use.ID) {
-		return "", fault(Refused, "", "%s/toolUseId: expected 1 to 64 of a-z, A-Z, 0-9 and _.:-, found %q", pointer, use.ID)
+		return fault(Refused, hint, "%s/toolUseId: expected 1 to 64 of a-z, A-Z, 0-9 and _.:-, found %q", pointer, use.ID)
 	}
 	if len(use.Input) > 0 && use.Input[0] != '{' && string(use.Input) != "null" {
-		return "", fault(Refused, "", "%s/input: expected an object, found %s", pointer, abbreviate(use.Input))
+		return fault(Refused, hint, "%s/input: expected an object, found %s", pointer, abbreviate(use.Input))
 	}
-	return use.ID, nil
+	return nil
 }
 
 func isName(s string) bool { return isWord(s, "_-") }
@@ -162,8 +200,13 @@ func isWord(s, marks string) bool {
 // checkReasoning makes sure that every signed or redacted reasoning block is
 // one of the recorded turn's, byte for byte and in their order: a signature
 // covers the text and Bedrock refuses an edited one. It returns the pointers of
-// recorded reasoning blocks that are gone.
+// recorded reasoning blocks that are gone. A turn that began with reasoning must
+// still begin with it if that block is there.
 func checkReasoning(before, after []json.RawMessage) (dropped []string, _ error) {
+	if len(before) > 0 && isSigned(before[0]) && count(after, before[0]) > 0 && !isReasoning(after[0]) {
+		return nil, fault(Refused, "put new blocks after it, or drop it too",
+			"%s/0: expected the signed reasoning that the turn began with, found %s", contentPointer, abbreviate(after[0]))
+	}
 	next, signed := 0, slices.ContainsFunc(before, isSigned)
 	for i, block := range after {
 		if !isReasoning(block) || !signed && !isSigned(block) {
