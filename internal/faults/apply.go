@@ -76,8 +76,15 @@ func (p Patch) apply(e ledger.Event) (Edited, *Error) {
 	if s.out.Event.Type == s.event.Type && string(s.out.Event.Data) == string(s.event.Data) {
 		return Edited{}, p.noChange()
 	}
+	if depthOf(s.out.Event.Data) > maxDepth {
+		return Edited{}, fault(Refused, "nest the value less deeply", "the event would be nested deeper than %d, which no ledger holds", maxDepth)
+	}
 	return s.out, nil
 }
+
+// maxDepth is how deep data may nest within a ledger line, an object itself,
+// so that encoding/json still reads the line.
+const maxDepth = 9999
 
 func (p Patch) noChange() *Error {
 	if p.Fault != "" {

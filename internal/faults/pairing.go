@@ -65,7 +65,7 @@ func parseMessage(raw json.RawMessage) (message, error) {
 		} `json:"content"`
 	}
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return message{}, fmt.Errorf("expected a message: %w", err)
+		return message{}, fmt.Errorf("expected a message of a role and content blocks, found %s", abbreviate(raw))
 	}
 	if m.Role != "user" && m.Role != "assistant" && m.Role != "system" {
 		return message{}, fmt.Errorf("expected the role user, assistant or system, found %q", m.Role)

@@ -47,7 +47,11 @@ func walk(value []byte, path []string) ([]byte, int) {
 	return value, len(path)
 }
 
+// child returns a member or an element. There is none in no value at all.
 func child(value []byte, token string) ([]byte, bool) {
+	if len(value) == 0 {
+		return nil, false
+	}
 	switch value[0] {
 	case '{':
 		for _, m := range members(value) {
@@ -168,6 +172,23 @@ func contents(value []byte, pointer string) string {
 }
 
 const shownNames = 12
+
+// depthOf returns how deep a canonical value nests.
+func depthOf(value []byte) int {
+	depth, deepest := 0, 0
+	for pos := 0; pos < len(value); pos++ {
+		switch value[pos] {
+		case '"':
+			pos = ledger.SkipValue(value, pos) - 1
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return deepest
+}
 
 func memberNames(object []byte) []string {
 	var names []string
