@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"syscall"
@@ -70,6 +71,13 @@ func endless() edge.Edge {
 		}
 		return edge.Return{Origin: edge.Rule, Body: []byte(
 			`{"output":{"message":{"content":[{"toolUse":{"input":{},"name":"read","toolUseId":"a"}}],"role":"assistant"}},"stopReason":"tool_use"}`)}, nil
+	})
+}
+
+// stopping is a model that has nothing to say, until the loop gives up on it.
+func stopping() edge.Edge {
+	return edge.Func(func(context.Context, edge.Call) (edge.Return, error) {
+		return edge.Return{Origin: edge.Rule, Body: []byte(`{"output":{"message":{"content":[{"text":"no"}],"role":"assistant"}},"stopReason":"end_turn"}`)}, nil
 	})
 }
 
@@ -223,7 +231,11 @@ func TestForgedRequestsAreRefused(t *testing.T) {
 	}
 	base := func(id int) (converse.Request, error) { return p.begin.Request(), nil }
 	big := oneResult{[]byte(`"` + strings.Repeat("x", 1<<16) + `"`)}
-	holes := strings.Repeat(`{"at":"/content/0","id":0},`, 2000)
+	nulls, holes := "null", `{"at":"/content/0","id":0}`
+	for i := 1; i < 2000; i++ {
+		nulls += ",null"
+		holes += fmt.Sprintf(`,{"at":"/content/%d","id":0}`, i)
+	}
 	for name, text := range map[string]string{
 		"no JSON":       `{`,
 		"no rest":       `{"base":-1,"kept":0,"add":[]}`,
@@ -235,14 +247,15 @@ func TestForgedRequestsAreRefused(t *testing.T) {
 		"beyond":        `{"base":0,"kept":0,"add":[{"t":{"content":[null],"role":"user"},"holes":[{"at":"/content/9","id":0}]}]}`,
 		"no member":     `{"base":0,"kept":0,"add":[{"t":{"content":[null],"role":"user"},"holes":[{"at":"/x","id":0}]}]}`,
 		"twice":         `{"base":0,"kept":0,"add":[{"t":{"content":[null],"role":"user"},"holes":[{"at":"/content/0","id":0},{"at":"/content/0","id":0}]}]}`,
-		"grows":         `{"base":0,"kept":0,"add":[{"t":{"content":[null],"role":"user"},"holes":[` + strings.TrimSuffix(holes, ",") + `]}]}`,
+		"grows":         `{"base":0,"kept":0,"add":[{"t":{"content":[` + nulls + `],"role":"user"},"holes":[` + holes + `]}]}`,
 		"another":       `{"base":0,"kept":1,"add":[],"digest":"00"}`,
 		"rest no JSON":  `{"base":0,"kept":1,"add":[],"rest":7}`,
 		"rest messages": `{"base":0,"kept":1,"add":[],"rest":{"messages":[]}}`,
 	} {
 		budget := 1 << 20
-		if _, err := rebuild([]byte(text), base, big, &budget); err == nil {
-			t.Errorf("%s: rebuilt", name)
+		_, err := rebuild([]byte(text), base, big, &budget)
+		if err == nil || name == "grows" && !strings.Contains(err.Error(), "than an honest recording could") {
+			t.Errorf("%s: rebuilt, %v", name, err)
 		}
 	}
 }

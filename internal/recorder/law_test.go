@@ -2,6 +2,7 @@ package recorder_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
@@ -221,7 +224,11 @@ func TestForkKeepsItsParentsHistory(t *testing.T) {
 			run := record(t, o)
 			parent := parse(t, run.bytes)
 			for seq := 1; seq <= len(run.events)+1; seq++ {
-				child := parse(t, fork(t, parent, o, seq))
+				text := fork(t, parent, o, seq)
+				child := parse(t, text)
+				if want := bytes.Count(run.bytes, []byte(`,"data":"`)); bytes.Count(text, []byte(`,"data":"`)) != want {
+					t.Errorf("fork at %d stores what its parent projects", seq)
+				}
 				checkFork(t, parent, child, run, seq)
 				if seq == len(run.events)/2 {
 					checkFork(t, child, parse(t, fork(t, child, o, seq)), run, seq)
@@ -362,12 +369,63 @@ func TestServeAnswersTheRecordedRequests(t *testing.T) {
 			t.Errorf("the same question again: %v; want an error that is not retried", err)
 		}
 	}
+	for i, call := range run.calls[:1] {
+		fresh, err := recorder.Serve(parse(t, run.bytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct{ method, url string }{
+			{http.MethodPut, run.rets[i].Wire.URL}, {http.MethodPost, run.rets[i].Wire.URL + "-stream"}, {http.MethodPost, "https://x.invalid/"},
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), c.method, c.url, bytes.NewReader(call.Request.Body()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := fresh.RoundTrip(req); !notRetryable(err) {
+				t.Errorf("%s %s: %v; want a miss", c.method, c.url, err)
+			}
+		}
+	}
 	if _, err := send("https://tool.invalid/read", `{"part":1,"pos":0}`); !notRetryable(err) {
 		t.Errorf("a tool call: %v", err)
 	}
 	if _, err := send("https://x.invalid/", "no json"); !notRetryable(err) {
 		t.Errorf("no JSON: %v", err)
 	}
+}
+
+// A recorded call that took a day is served at once.
+func TestServeDoesNotWaitAsTheModelDid(t *testing.T) {
+	w, err := recorder.NewMemory(recordertest.Header())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent edge.Call
+	s, _, err := loop.New(recordertest.Start())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := edge.Func(func(_ context.Context, call edge.Call) (edge.Return, error) {
+		sent = call
+		return edge.Return{Body: []byte(streamed), Origin: edge.Live, Took: "24h", Wire: wireOf(200, []byte(streamed), "application/json", "")}, nil
+	})
+	if _, err := loop.Run(t.Context(), s, slow, w); err != nil {
+		t.Fatal(err)
+	}
+	transport, err := recorder.Serve(parse(t, w.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, wireOf(0, nil, "", "").URL, bytes.NewReader(sent.Request.Body()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := transport.RoundTrip(req); err != nil || time.Since(began) != 0 {
+			t.Errorf("served after %s: %v", time.Since(began), err)
+		}
+	})
 }
 
 func notRetryable(err error) bool {

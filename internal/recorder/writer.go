@@ -213,7 +213,7 @@ func (w *Writer) line(call edge.Call, ret edge.Return, events []ledger.Event) (W
 		l.Request, l.Response = toolExchange(call, ret)
 	}
 	l.Response.Duration = duration(l.X.Took)
-	if err := noSecrets(l, ret, events); err != nil {
+	if err := noSecrets(l, ret); err != nil {
 		return next, nil, err
 	}
 	if err := next.addEvents(l, w.project, events); err != nil {
@@ -287,15 +287,10 @@ func readsBack(text []byte, l *line) error {
 
 // noSecrets refuses a line that holds what must not be kept. Secrets are
 // removed at the edges; this is the second barrier.
-func noSecrets(l *line, ret edge.Return, events []ledger.Event) error {
+func noSecrets(l *line, ret edge.Return) error {
 	texts := [][]byte{l.Request.Body, l.Response.Body, []byte(l.Request.URL)}
 	if !bytes.Equal(ret.Body, l.Response.Body) {
 		texts = append(texts, ret.Body) // a stream can hold a secret in two pieces
-	}
-	for _, e := range events {
-		if e.Type != ledger.ModelResponded && e.Type != ledger.ToolReturned { // those hold ret.Body
-			texts = append(texts, e.Data)
-		}
 	}
 	for _, a := range l.X.Attempts {
 		texts = append(texts, a.Body, []byte(a.Err))
