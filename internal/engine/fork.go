@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 
+	"investigator/internal/converse"
 	"investigator/internal/diff"
 	"investigator/internal/edge"
 	"investigator/internal/faults"
@@ -186,8 +188,29 @@ func (p *Point) acceptable(next loop.State) error {
 	if len(calls) == 0 || calls[0].Kind != edge.Model {
 		return nil
 	}
-	if v := faults.CheckConversation(next.Thread()); len(v) > 0 {
+	if v := violations(p.State.Thread(), next.Thread()); len(v) > 0 {
 		return fmt.Errorf("fork at %d: Bedrock would refuse the conversation: %s", p.At, v[0])
 	}
 	return nil
+}
+
+// violations checks what a conversation has beyond an earlier one that was sent
+// before. Each rule is about a message and the one before it, so two of the
+// earlier messages say all that matters; what is wrong with them alone is not
+// the patch's doing.
+func violations(before, now *converse.Thread) []faults.Violation {
+	for n := 0; n < 2 && before.Len() > 0; before = before.Parent() {
+		if !bytes.HasSuffix(before.Last(), []byte(`"role":"system"}`)) {
+			n++
+		}
+	}
+	var out []faults.Violation
+	for _, v := range faults.CheckConversation(converse.NewThread(now.Since(before)...)) {
+		if v.Message == 0 && before.Len() > 0 {
+			continue
+		}
+		v.Message += before.Len()
+		out = append(out, v)
+	}
+	return out
 }
