@@ -29,7 +29,7 @@ exactly what the model saw at that turn, as the canonical Converse body.
 			&cli.IntFlag{Name: "at", Usage: "print event `SEQ` whole"},
 			&cli.BoolFlag{Name: "model-input", Usage: "print the request of the model turn at --at (default: the last one)"},
 			&cli.BoolFlag{Name: "ledger", Usage: "print the ledger, one canonical event a line"},
-			&cli.BoolFlag{Name: "plain", Usage: "print the whole run as stable text, for git's textconv"},
+			&cli.BoolFlag{Name: "plain", Usage: "print the whole run as stable text, for git's textconv; says so in the text if the file is damaged"},
 			jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -49,6 +49,10 @@ type showOptions struct {
 
 func show(sh *shell, file string, o showOptions) error {
 	c, err := recorder.Open(file)
+	if err != nil && o.plain { // git shows no diff at all if its textconv fails
+		sh.printer().Line(report.Plain, "cannot be shown: %s", err.Error())
+		return nil
+	}
 	if err != nil {
 		return err
 	}
