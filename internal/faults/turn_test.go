@@ -79,6 +79,8 @@ func TestTurnEdits(t *testing.T) {
 		{"an input too many moved with its call", malformed(t, textHi, bad),
 			ops(`[{"op":"remove","path":"` + content + `/0"},{"op":"move","from":"/investigator/malformedInputs/1","path":"/investigator/malformedInputs/0"}]`),
 			`{"investigator":{"malformedInputs":{"0":"\"{\\\"a\""}},` + turnJSON("tool_use", callJSON("t2", "now", "{}"))[1:], nil, nil},
+		{"a stop for calls that never came stays", responded("tool_use", textHi), mustSet(t, content+"/0/text", `"x"`), turnJSON("tool_use", `{"text":"x"}`), nil, nil},
+		{"an answer with an error beside it is an answer", responded("end_turn", textHi), mustSet(t, "/error", `{"name":"X"}`), `{"error":{"name":"X"},` + turnJSON("end_turn", textHi)[1:], nil, nil},
 		{"usage edited", responded("end_turn", textHi), mustSet(t, "/usage/inputTokens", `5`),
 			strings.Replace(turnJSON("end_turn", textHi), `"inputTokens":1`, `"inputTokens":5`, 1), nil, nil},
 	}
