@@ -40,7 +40,7 @@ func Doctor(ctx context.Context, o Options, callModel bool) []Check {
 	if err != nil {
 		return []Check{failed("configuration", err)}
 	}
-	checks := []Check{s.regionCheck(), modelCheck(o.Model), s.credentialsCheck(ctx), s.endpointCheck(ctx)}
+	checks := []Check{s.regionCheck(), modelCheck(o.Model, s.cfg.Region), s.credentialsCheck(ctx), s.endpointCheck(ctx)}
 	if !callModel || ctx.Err() != nil {
 		return checks
 	}
@@ -76,54 +76,12 @@ func (s *setup) credentialsCheck(ctx context.Context) Check {
 	return Check{Name: "credentials", OK: true, Detail: detail}
 }
 
-// modelCheck looks at the shape of a model id; whether the model exists is known
-// to a call alone.
-func modelCheck(model string) Check {
-	c := Check{Name: "model", Detail: fmt.Sprintf("%q", model)}
-	switch kind := modelKind(model); {
-	case kind == "":
-		c.Hint = "Expected a model id (anthropic.claude-…), an inference profile (us.anthropic.claude-…) or an ARN."
-	case kind == "model" && strings.HasPrefix(model, "anthropic."):
-		c.OK = true
-		c.Detail += " (a bare model id; newer Claude models can be called by a profile alone, such as us." + model + ")"
-	default:
-		c.OK = true
-		c.Detail += " (" + kind + ")"
-	}
-	return c
-}
-
-// modelKind says what a model id is by its shape, "" if it is none.
-func modelKind(model string) string {
-	if len(model) == 0 || len(model) > 2048 || strings.ContainsFunc(model, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(".:/_-", r))
-	}) {
-		return ""
-	}
-	if strings.HasPrefix(model, "arn:") {
-		parts := strings.SplitN(model, ":", 6)
-		if len(parts) < 6 || (parts[2] != "bedrock" && parts[2] != "sagemaker") {
-			return ""
-		}
-		kind, id, _ := strings.Cut(parts[5], "/")
-		if id == "" {
-			return ""
-		}
-		return "ARN of " + strings.ReplaceAll(kind, "-", " ")
-	}
-	head, rest, found := strings.Cut(model, ".")
-	switch {
-	case !found || rest == "" || head == "" || strings.Contains(model, "/"):
-		return ""
-	case strings.Contains(rest, "."):
-		return "inference profile"
-	}
-	return "model"
-}
-
 // endpointCheck finds out whether anything answers at the endpoint. It sends no
 // credentials, so any HTTP status will do.
 func (s *setup) endpointCheck(ctx context.Context) Check {
+	if s.cfg.Region == "" && s.endpoint() == "" {
+		return Check{Name: "endpoint", Detail: "not looked for, because no region says where it is"}
+	}
 	target, err := s.target(ctx)
 	if err != nil {
 		return Check{Name: "endpoint", Detail: err.Error(), Hint: "Check --region and --endpoint-url."}

@@ -111,3 +111,44 @@ func TestModelKind(t *testing.T) {
 		}
 	}
 }
+
+// TestElsewhere: a model named for another region is remarked on, because the
+// service's own answer is that the identifier is invalid.
+func TestElsewhere(t *testing.T) {
+	for _, c := range []struct{ model, region, want string }{
+		{"us.anthropic.claude-x", "us-east-1", ""},
+		{"us.anthropic.claude-x", "ca-central-1", ""},
+		{"us.anthropic.claude-x", "eu-west-1", "us. profiles are not known to be called from eu-west-1"},
+		{"eu.anthropic.claude-x", "us-east-1", "eu. profiles"},
+		{"jp.anthropic.claude-x", "ap-southeast-2", "jp. profiles"},
+		{"au.anthropic.claude-x", "ap-southeast-2", ""},
+		{"apac.amazon.nova-lite-v1:0", "ap-south-1", ""},
+		{"global.anthropic.claude-x", "sa-east-1", ""},
+		{"anthropic.claude-x", "eu-west-1", ""},
+		{"us.anthropic.claude-x", "", ""},
+		{"arn:aws:bedrock:us-east-1:1:inference-profile/us.x.y", "us-east-1", ""},
+		{"arn:aws:bedrock:us-east-1:1:inference-profile/us.x.y", "us-west-2", "the ARN is of us-east-1, and calls go to us-west-2"},
+	} {
+		got := elsewhere(c.model, c.region)
+		if !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
+			t.Errorf("%s in %q: %q, expected %q", c.model, c.region, got, c.want)
+		}
+		if check := modelCheck(c.model, c.region); !check.OK || !strings.Contains(check.Detail, c.want) {
+			t.Errorf("%s in %q: %+v, expected %q in it", c.model, c.region, check, c.want)
+		}
+	}
+}
+
+// TestDoctorWithoutARegion says that the endpoint is not looked for instead of
+// quoting the SDK's resolver.
+func TestDoctorWithoutARegion(t *testing.T) {
+	o := options("", true)
+	o.Region, o.Model = "", testModel
+	checks := Doctor(t.Context(), o, false)
+	if diff := cmp.Diff([]string{"!region", "model", "credentials", "!endpoint"}, findings(checks)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := checks[3].Detail; got != "not looked for, because no region says where it is" {
+		t.Errorf("endpoint: %q", got)
+	}
+}

@@ -96,7 +96,8 @@ func advice() []advised {
 		{"ThrottlingException", "per day", "The account's daily quota of tokens is used up: raise it in Service Quotas, or take another model."},
 		{"ThrottlingException ServiceQuotaExceededException", "", "The account's quota for this model is exhausted: run fewer at once, take a cross-region profile (us., eu., global.), or raise it in Service Quotas."},
 		{"ModelNotReadyException", "", "The model is still loading: try again in a few minutes."},
-		{"ModelTimeoutException " + callTimeout + " " + idleTimeout, "", "The model took too long: try again, or give the call more time."},
+		{callTimeout, "throttlingexception", "The account's quota for this model is exhausted: run fewer at once, take a cross-region profile (us., eu., global.), raise it in Service Quotas, or give the call more time with --call-timeout."},
+		{"ModelTimeoutException " + callTimeout + " " + idleTimeout, "", "The model took too long: try again, or give the call more time with --call-timeout."},
 		{"InternalServerException ServiceUnavailableException", "", "Bedrock itself is in trouble: try again later, or in another region."},
 
 		{unexpectedAnswer, "web page", "Something between here and Bedrock answered, such as a corporate proxy or a sign-in page: check HTTPS_PROXY and NO_PROXY, and sign in to the network."},

@@ -23,6 +23,7 @@ import (
 
 	"investigator/internal/converse"
 	"investigator/internal/edge"
+	"investigator/internal/loop"
 )
 
 // Names of failures that are not exceptions of the service.
@@ -33,7 +34,7 @@ const (
 	tooLarge           = "OversizedResponse"
 	connectionFailed   = "ConnectionError"
 	idleTimeout        = "IdleTimeout"
-	callTimeout        = "CallTimeout"
+	callTimeout        = loop.CallTimeout
 	credentialsFailed  = "CredentialsError"
 	requestNotPossible = "RequestError" // the SDK would not send the request
 )

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/ssocreds"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
+	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -99,7 +100,9 @@ type setup struct {
 
 // load reads the AWS configuration and builds the client.
 func load(ctx context.Context, o Options) (*setup, error) {
-	options := []func(*config.LoadOptions) error{}
+	// What the SDK logs (a metadata service of an old version, say) belongs to no
+	// terminal: what matters of it comes back as an error.
+	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if o.Region != "" {
 		options = append(options, config.WithRegion(o.Region))
 	}
@@ -245,6 +248,8 @@ func (s *setup) credentials(ctx context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, setupError(err, expiredSession, "the single sign-on session is over")
 	case probe.Err() != nil:
 		return aws.Credentials{}, setupError(nil, noCredentials, "no AWS credentials were found within %s", probeTimeout)
+	case err != nil && strings.Contains(err.Error(), "no EC2 IMDS role found"): // the last source of the chain
+		return aws.Credentials{}, setupError(nil, noCredentials, "no AWS credentials were found in the environment, the profile or this machine's role")
 	case err != nil:
 		return aws.Credentials{}, setupError(err, noCredentials, "no AWS credentials were found")
 	case !found.HasKeys():

@@ -3,6 +3,9 @@ package bedrock
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -141,5 +144,29 @@ func TestCredentialsThatEnd(t *testing.T) {
 	r := do(t, newEdge(t, o), modelCall(t, `{}`))
 	if !r.Failed || !strings.Contains(string(r.Body), `"name":"CredentialsError"`) || strings.Contains(string(r.Body), "someone") || len(r.Wire.Attempts) != 1 {
 		t.Errorf("%d attempts: %s", len(r.Wire.Attempts), r.Body)
+	}
+}
+
+// TestSDKLogsNothing: what the SDK has to say while it looks for credentials
+// does not reach the terminal beside our own words.
+func TestSDKLogsNothing(t *testing.T) {
+	old := serveRaw(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", old) // a metadata service that makes the SDK warn of IMDSv1
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr := os.Stderr
+	os.Stderr = w
+	_, err = New(t.Context(), Options{Region: "us-east-1"})
+	os.Stderr = stderr
+	w.Close()
+	said, readErr := io.ReadAll(r)
+	if readErr != nil || len(said) > 0 {
+		t.Errorf("on standard error: %q, error %v", said, readErr)
+	}
+	if err == nil || strings.Contains(err.Error(), "IMDS") {
+		t.Errorf("error %v, expected one in plain words", err)
 	}
 }

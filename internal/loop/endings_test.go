@@ -92,6 +92,7 @@ func TestModelFailures(t *testing.T) {
 	}{
 		"throttled": {failed("ThrottlingException", "slow down"), Failed, "ThrottlingException: slow down"},
 		"timeout":   {failed(RunTimeout, "timeout of 5m reached"), Limit, "timeout of 5m reached"},
+		"one call":  {failed(CallTimeout, "no whole answer within 1m"), Limit, "model call: no whole answer within 1m"},
 		"too long":  {failed("ValidationException", "Input is too long for requested model."), Stopped, "the conversation exceeds the model's context window and no older tool result is left to remove"},
 		"refused":   {failed("ValidationException", "The provided model identifier is invalid."), Failed, "ValidationException: The provided model identifier is invalid."},
 		"quoted":    {failed("ThrottlingException", "Input is too long"), Failed, "ThrottlingException: Input is too long"},

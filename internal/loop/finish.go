@@ -95,6 +95,10 @@ func Dollars(micro int64) string {
 // run's time is over.
 const RunTimeout = "RunTimeout"
 
+// CallTimeout is the name of the failure by which an edge reports that one call
+// used up its own time. Both end a run at a limit, since a person set them.
+const CallTimeout = "CallTimeout"
+
 // modelFailed decides what follows from a model call that failed for good.
 func (s *step) modelFailed(body json.RawMessage) error {
 	f, err := edge.ParseFailure(body)
@@ -104,6 +108,9 @@ func (s *step) modelFailed(body json.RawMessage) error {
 	switch {
 	case f.Name == RunTimeout:
 		return s.finish(Outcome{Outcome: Limit, Reason: f.Message})
+	case f.Name == CallTimeout:
+		s.failure = &f
+		return s.finish(Outcome{Outcome: Limit, Reason: "model call: " + f.Message})
 	case tooLong(f):
 		return s.overflow()
 	}
