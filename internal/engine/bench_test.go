@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"investigator/internal/edge"
 	"investigator/internal/engine"
 	"investigator/internal/faults"
 	"investigator/internal/recorder"
@@ -80,8 +81,10 @@ func BenchmarkFork(b *testing.B) {
 		b.Fatal(err)
 	}
 	patch := faults.Drop("/deploys/1").For(7)
-	ways := map[string]engine.ForkOptions{"halt": {Patch: patch}, "live": liveFork(w)}
-	for _, name := range []string{"halt", "live"} {
+	live := liveFork(w)
+	live.Patch = patch
+	ways := map[string]engine.ForkOptions{"halt": {Patch: patch}, "live": live, "canned": canned(b, c, live)}
+	for _, name := range []string{"halt", "canned", "live"} {
 		o := ways[name]
 		o.Patch = patch
 		b.Run(name, func(b *testing.B) {
@@ -109,6 +112,25 @@ func BenchmarkFork(b *testing.B) {
 			}
 		}
 	})
+}
+
+// canned are the options of the same fork with its model's and its tools'
+// answers at hand.
+func canned(b *testing.B, c *recorder.Cassette, o engine.ForkOptions) engine.ForkOptions {
+	answers := map[string]edge.Return{}
+	keeping := func(e edge.Edge) edge.Edge {
+		return edge.Func(func(ctx context.Context, call edge.Call) (edge.Return, error) {
+			r, err := e.Do(ctx, call)
+			answers[call.In] = r
+			return r, err
+		})
+	}
+	first := o
+	first.Model, first.Tools = keeping(o.Model), keeping(o.Tools)
+	forkOnce(b, pointAt(b, c), first)
+	memory := edge.Func(func(_ context.Context, call edge.Call) (edge.Return, error) { return answers[call.In], nil })
+	o.Model, o.Tools = memory, memory
+	return o
 }
 
 func pointAt(b *testing.B, c *recorder.Cassette) *engine.Point {
