@@ -53,7 +53,8 @@ func assistant(blocks []json.RawMessage) json.RawMessage {
 // blank reports whether a block is text of white space alone, which Bedrock
 // refuses ("The text field in the ContentBlock object … is blank").
 func blank(block json.RawMessage) bool {
-	if !bytes.HasPrefix(block, []byte(`{"text":`)) {
+	text, found := bytes.CutPrefix(block, []byte(`{"text":`))
+	if !found || len(text) > 1 && text[0] == '"' && !blankString(json.RawMessage(text)) {
 		return false
 	}
 	var b struct {

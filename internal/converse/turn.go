@@ -183,20 +183,67 @@ func withBlocks(raw json.RawMessage, blocks []json.RawMessage, ext Extension) (j
 // response is the part of a Converse response that the loop acts on.
 type response struct {
 	Output *struct {
-		Message *struct {
-			Content []json.RawMessage `json:"content"`
-			Role    string            `json:"role"`
-		} `json:"message"`
+		Message *said `json:"message"`
 	} `json:"output"`
 	StopReason *string    `json:"stopReason"`
 	Usage      Usage      `json:"usage"`
 	Extension  *Extension `json:"investigator"`
 }
 
+type said struct {
+	Content []json.RawMessage `json:"content"`
+	Role    string            `json:"role"`
+}
+
+// readResponse decodes a response. Nearly every one is of a form that needs no
+// decoding of what the model said; encoding/json reads the others, and says
+// what is wrong with them.
+func readResponse(body json.RawMessage) (r response, err error) {
+	if r, ok := quickResponse(body); ok {
+		return r, nil
+	}
+	err = json.Unmarshal(body, &r)
+	return r, err
+}
+
+func quickResponse(body json.RawMessage) (r response, ok bool) {
+	if !json.Valid(body) {
+		return r, false
+	}
+	spans, err := ledger.MemberSpans(body)
+	for _, s := range spans {
+		switch s.Name {
+		case "output":
+			r.Output = &struct {
+				Message *said `json:"message"`
+			}{quickMessage(member(s.Value, "message"))}
+		case "stopReason":
+			if text, plain := ledger.PlainString(s.Value); plain {
+				r.StopReason = &text
+			}
+		case "usage":
+			err = json.Unmarshal(s.Value, &r.Usage)
+		case extension:
+			return r, false
+		}
+	}
+	return r, err == nil && r.Output != nil && r.Output.Message != nil && r.StopReason != nil
+}
+
+// quickMessage reads a message of objects, nil for anything else.
+func quickMessage(message json.RawMessage) *said {
+	role, plain := ledger.PlainString(member(message, "role"))
+	content := ledger.Elements(member(message, "content"))
+	if !plain || content == nil || slices.ContainsFunc(content, func(b json.RawMessage) bool { return b[0] != '{' }) {
+		return nil
+	}
+	return &said{Content: content, Role: role}
+}
+
 // ParseTurn reads a canonical response. Errors name the JSON pointer.
 func ParseTurn(body json.RawMessage) (Turn, error) {
-	var r response
-	if err := json.Unmarshal(body, &r); err != nil {
+	r, err := readResponse(body)
+	if err != nil {
 		return Turn{}, fmt.Errorf("read model response: %w", err)
 	}
 	switch {
@@ -253,14 +300,12 @@ func parseToolUse(block json.RawMessage) (ToolUse, bool, error) {
 	if call == nil {
 		return ToolUse{}, false, nil
 	}
-	var u struct {
-		ID    string          `json:"toolUseId"`
-		Name  string          `json:"name"`
-		Input json.RawMessage `json:"input"`
-		Type  string          `json:"type"`
-	}
-	if err := json.Unmarshal(call, &u); err != nil {
-		return ToolUse{}, false, fmt.Errorf("toolUse: %w", err)
+	u, plain := quickCall(call)
+	if !plain {
+		u = calling{}
+		if err := json.Unmarshal(call, &u); err != nil {
+			return ToolUse{}, false, fmt.Errorf("toolUse: %w", err)
+		}
 	}
 	if u.Type == "server_tool_use" {
 		return ToolUse{}, false, nil
@@ -269,6 +314,39 @@ func parseToolUse(block json.RawMessage) (ToolUse, bool, error) {
 		u.Input = json.RawMessage(`{}`) // a call without arguments may carry none
 	}
 	return ToolUse{ID: u.ID, Name: u.Name, Input: u.Input}, true, nil
+}
+
+// calling is the inside of a toolUse block.
+type calling struct {
+	ID    string          `json:"toolUseId"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+	Type  string          `json:"type"`
+}
+
+// quickCall reads a call whose texts need no decoding.
+func quickCall(call json.RawMessage) (u calling, plain bool) {
+	spans, err := ledger.MemberSpans(call)
+	plain = err == nil
+	for _, s := range spans {
+		if s.Name == "input" {
+			u.Input = s.Value
+			continue
+		}
+		text, ok := ledger.PlainString(s.Value)
+		switch s.Name {
+		case "toolUseId":
+			u.ID = text
+		case "name":
+			u.Name = text
+		case "type":
+			u.Type = text
+		default:
+			ok = true
+		}
+		plain = plain && ok
+	}
+	return u, plain
 }
 
 // Text joins the turn's text blocks with newlines.

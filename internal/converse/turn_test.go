@@ -281,3 +281,84 @@ func TestUsageAdds(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestQuickReadingChangesNothing: a response that is read without decoding it
+// gives the turn that encoding/json gives, and one that cannot be is left to it.
+func TestQuickReadingChangesNothing(t *testing.T) {
+	const usage = `"usage":{"inputTokens":1,"outputTokens":2,"totalTokens":3}`
+	for name, c := range map[string]struct {
+		body  string
+		quick bool
+	}{
+		"usual":           {`{"output":{"message":{"content":[{"text":"a"},{"toolUse":{"input":{"x":[1]},"name":"f","toolUseId":"u"}}],"role":"assistant"}},"stopReason":"tool_use",` + usage + `}`, true},
+		"no usage":        {`{"output":{"message":{"content":[{"text":"a\nb"}],"role":"assistant"}},"stopReason":"end_turn"}`, true},
+		"escaped name":    {`{"output":{"message":{"content":[{"toolUse":{"input":null,"name":"f\\","toolUseId":"u\""}}],"role":"assistant"}},"stopReason":"tool_use"}`, true},
+		"server tool":     {`{"output":{"message":{"content":[{"toolUse":{"input":{},"name":"f","toolUseId":"u","type":"server_tool_use"}}],"role":"assistant"}},"stopReason":"end_turn"}`, true},
+		"no content":      {`{"output":{"message":{"content":[],"role":"assistant"}},"stopReason":"end_turn"}`, false},
+		"odd block":       {`{"output":{"message":{"content":["a"],"role":"assistant"}},"stopReason":"end_turn"}`, false},
+		"escaped reason":  {`{"output":{"message":{"content":[{"text":"a"}],"role":"assistant"}},"stopReason":"end\n"}`, false},
+		"extension":       {`{"investigator":{"malformedInputs":{"0":"x"}},"output":{"message":{"content":[{"toolUse":{"input":{},"name":"f","toolUseId":"u"}}],"role":"assistant"}},"stopReason":"tool_use"}`, false},
+		"white space":     {`{"output":{"message":{"content":[ {"text":"a"}],"role":"assistant"}},"stopReason":"end_turn"}`, false},
+		"bad usage":       {`{"output":{"message":{"content":[{"text":"a"}],"role":"assistant"}},"stopReason":"end_turn","usage":{"inputTokens":"1"}}`, false},
+		"no message":      {`{"output":{},"stopReason":"end_turn"}`, false},
+		"no stop reason":  {`{"output":{"message":{"content":[{"text":"a"}],"role":"assistant"}}}`, false},
+		"not JSON inside": {`{"output":{"message":{"content":[{"text":tru}],"role":"assistant"}},"stopReason":"end_turn"}`, false},
+		"null reason":     {`{"output":{"message":{"content":[{"text":"a"}],"role":"assistant"}},"stopReason":null}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, quick := quickResponse(json.RawMessage(c.body))
+			if quick != c.quick {
+				t.Errorf("quick: %v", quick)
+			}
+			var want response
+			err := json.Unmarshal([]byte(c.body), &want)
+			if quick && (err != nil || cmp.Diff(want, got) != "") {
+				t.Errorf("error %v (-encoding/json +quick):\n%s", err, cmp.Diff(want, got))
+			}
+		})
+	}
+}
+
+// FuzzParseToolUse: a call reads the same whether its texts need decoding.
+func FuzzParseToolUse(f *testing.F) {
+	for _, seed := range []string{
+		`{"toolUse":{"input":{"a":1},"name":"f","toolUseId":"u"}}`, `{"toolUse":{"input":null,"name":"f\n","toolUseId":"é"}}`,
+		`{"toolUse":{"name":null,"toolUseId":"u"}}`, `{"toolUse":{"input":[],"name":"f","toolUseId":7}}`, `{"toolUse":"x"}`, `{"text":"a"}`,
+		`{"toolUse":{"input":{},"name":"f","toolUseId":"u","type":"server_tool_use"}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, block []byte) {
+		canon, err := ledger.Canon(block)
+		if err != nil {
+			return
+		}
+		call := member(canon, "toolUse")
+		if call == nil {
+			return
+		}
+		got, plain := quickCall(call)
+		var want calling
+		err = json.Unmarshal(call, &want)
+		if plain && sameNames(call) && (err != nil || cmp.Diff(want, got) != "") {
+			t.Fatalf("%s: error %v (-encoding/json +quick):\n%s", call, err, cmp.Diff(want, got))
+		}
+	})
+}
+
+// sameNames reports whether encoding/json, which takes names in any case, reads
+// the members that are meant.
+func sameNames(call json.RawMessage) bool {
+	members, err := Members(call)
+	if err != nil {
+		return false
+	}
+	for name := range members {
+		for _, known := range []string{"toolUseId", "name", "input", "type"} {
+			if name != known && strings.EqualFold(name, known) {
+				return false
+			}
+		}
+	}
+	return true
+}

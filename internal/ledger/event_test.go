@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -51,4 +52,42 @@ func TestSumsChain(t *testing.T) {
 	if _, err := ParseSum("xyz"); err == nil {
 		t.Error("ParseSum accepted xyz")
 	}
+}
+
+// TestElements: what is cut out is what encoding/json decodes.
+func TestElements(t *testing.T) {
+	for _, text := range []string{`[]`, `[1]`, `["a,]\"",{"b":[1,2]},[],null,-1e5,"\\"]`, `[[[]],{}]`, `{}`, `"[1]"`, `[`, `]`, ``, `[1,`, `[,]`, `["a]`} {
+		var want []json.RawMessage
+		if json.Unmarshal([]byte(text), &want) != nil || len(want) == 0 {
+			want = nil
+		}
+		if d := cmp.Diff(want, Elements([]byte(text))); d != "" {
+			t.Errorf("%s (-want +got):\n%s", text, d)
+		}
+	}
+}
+
+// FuzzPlainString: what counts as plain is what encoding/json reads as the same
+// text, and every canonical string without a backslash counts.
+func FuzzPlainString(f *testing.F) {
+	for _, seed := range []string{`"a"`, `""`, `"`, `"a"b"`, `"é"`, "\"\xff\"", `"a\n"`, `null`, `{"a":"b"}`, ` "a"`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		canon, err := Canon(value)
+		if err != nil {
+			return
+		}
+		got, plain := PlainString(canon)
+		var want string
+		if json.Unmarshal(canon, &want) != nil {
+			want = ""
+		}
+		if quoted := canon[0] == '"'; plain != (quoted && !bytes.Contains(canon, []byte(`\`))) {
+			t.Fatalf("%s: plain %v", canon, plain)
+		}
+		if plain && got != want {
+			t.Fatalf("%s: read %q, encoding/json reads %q", canon, got, want)
+		}
+	})
 }

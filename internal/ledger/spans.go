@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"unicode/utf8"
 )
 
 // Span is where one member of a canonical object stands: from Start (the
@@ -39,6 +41,34 @@ func MemberSpans(object []byte) ([]Span, error) {
 		pos = end
 	}
 	return spans, nil
+}
+
+// Elements splits a canonical array without decoding its elements, which are
+// parts of it; nil for an empty array and for anything else.
+func Elements(array []byte) []json.RawMessage {
+	if len(array) < 2 || array[0] != '[' || array[len(array)-1] != ']' {
+		return nil
+	}
+	var out []json.RawMessage
+	for pos := 1; pos < len(array)-1; pos++ {
+		end := SkipValue(array, pos)
+		if end <= pos || end >= len(array) {
+			return nil
+		}
+		out = append(out, array[pos:end])
+		pos = end
+	}
+	return out
+}
+
+// PlainString returns the text of a canonical string in which nothing is
+// escaped, which is nearly every one, and reports whether it is one.
+func PlainString(value []byte) (string, bool) {
+	n := len(value)
+	if n < 2 || value[0] != '"' || bytes.IndexByte(value, '\\') >= 0 || bytes.IndexByte(value[1:], '"') != n-2 {
+		return "", false
+	}
+	return string(value[1 : n-1]), utf8.Valid(value)
 }
 
 // SkipValue returns the offset after the JSON value that starts at pos, or -1.

@@ -168,8 +168,8 @@ func cutHoles(message json.RawMessage, known places) (json.RawMessage, []hole) {
 	var holes []hole
 	var out []byte
 	done := 0
-	for i, block := range elements(memberOf(message, "content")) {
-		for j, part := range elements(memberOf(memberOf(block, "toolResult"), "content")) {
+	for i, block := range ledger.Elements(memberOf(message, "content")) {
+		for j, part := range ledger.Elements(memberOf(memberOf(block, "toolResult"), "content")) {
 			for _, name := range []string{"json", "text"} {
 				value := memberOf(part, name)
 				at, found := places(known).of(value)
@@ -196,23 +196,6 @@ func (p places) of(value json.RawMessage) (place, bool) {
 
 // offset returns where part, which is a piece of whole's memory, begins in it.
 func offset(whole, part []byte) int { return cap(whole) - cap(part) }
-
-// elements splits a canonical array; nil for anything else.
-func elements(array json.RawMessage) []json.RawMessage {
-	if len(array) < 2 || array[0] != '[' {
-		return nil
-	}
-	var out []json.RawMessage
-	for pos := 1; pos < len(array)-1; pos++ {
-		end := ledger.SkipValue(array, pos)
-		if end <= pos || end >= len(array) {
-			return nil
-		}
-		out = append(out, array[pos:end])
-		pos = end
-	}
-	return out
-}
 
 // source gives what the items of a delta refer to.
 type source interface {
@@ -328,7 +311,7 @@ func nullAt(template json.RawMessage, pointer string) (int, error) {
 	for _, name := range strings.Split(strings.TrimPrefix(pointer, "/"), "/") {
 		if len(value) > 0 && value[0] == '[' {
 			n, err := strconv.Atoi(name)
-			list := elements(value)
+			list := ledger.Elements(value)
 			if err != nil || n < 0 || n >= len(list) {
 				return 0, fmt.Errorf("hole %q: no element %q", pointer, name)
 			}

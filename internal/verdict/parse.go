@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"investigator/internal/ledger"
 )
 
 // Parse reads a verdict from the input of report_findings. When problems is
@@ -72,6 +74,12 @@ func (r *reader) read(m map[string]json.RawMessage, name, want string, into any)
 		r.complain(r.at+"/"+name, "expected %s, found none", want)
 		return false
 	}
+	if text, wanted := into.(*string); wanted {
+		if s, plain := ledger.PlainString(raw); plain {
+			*text = s
+			return true
+		}
+	}
 	if string(raw) == "null" || json.Unmarshal(raw, into) != nil {
 		r.complain(r.at+"/"+name, "expected %s, found %s", want, kindOf(raw))
 		return false
@@ -96,6 +104,10 @@ func (r *reader) texts(m map[string]json.RawMessage, name string) (out []string)
 	var raw []json.RawMessage
 	r.read(m, name, "an array of strings", &raw)
 	for i, item := range raw {
+		if s, plain := ledger.PlainString(item); plain {
+			out = append(out, s)
+			continue
+		}
 		var s *string
 		if json.Unmarshal(item, &s) != nil || s == nil {
 			r.complain(fmt.Sprintf("%s/%s/%d", r.at, name, i), "expected a string, found %s", kindOf(item))
