@@ -42,6 +42,9 @@ type Replayed struct {
 // every event and every digest of what went out with the recording. It stops at
 // the first divergence, which is a result and not an error.
 func Replay(ctx context.Context, c *recorder.Cassette, o ReplayOptions) (Replayed, error) {
+	if c.Foreign() != nil {
+		return replayForeign(c, o)
+	}
 	cmp := &comparer{cassette: c}
 	tape, err := recorder.NewTape(c)
 	if err != nil {

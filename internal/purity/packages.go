@@ -31,6 +31,7 @@ func Packages() []Package {
 		{Name: "price", Layers: aboveLoop, Modules: []string{"embed"}},
 		{Name: "faults", Layers: aboveLoop, Modules: []string{"github.com/evanphx/json-patch/v5", "github.com/go-openapi/jsonpointer"}},
 		{Name: "diff", Layers: aboveLoop, Modules: []string{"github.com/go-openapi/jsonpointer", "github.com/wI2L/jsondiff"}},
+		{Name: "foreign", Layers: slices.Concat(aboveLoop, []string{"scrub"})},
 	}
 }
 

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"investigator/internal/proxy"
+)
+
+func execVerb(sh *shell) *cli.Command {
+	return &cli.Command{
+		Name:      "exec",
+		Usage:     "run a command behind the proxy",
+		UsageText: "investigator exec --record cassettes/agent.yaml -- python agent.py",
+		ArgsUsage: "-- COMMAND [ARGUMENT...]",
+		Description: `Starts the proxy on a free port, sets the variables by which Bedrock clients
+find their endpoint, runs the command and passes its exit status on. A command
+that succeeds although the proxy found a divergence or recorded calls were left
+over ends with status 3. The command's streams are its own; what the proxy has
+to say goes to standard error.
+
+Where the command has no AWS credentials it gets dummy ones: the proxy signs
+with its own.`,
+		Flags: append(proxyFlags(), patchFlags()...),
+		Action: func(c *cli.Context) error {
+			if !c.Args().Present() {
+				return usagef(c.Command.UsageText, "expected a COMMAND, found none")
+			}
+			o, err := proxyOptionsOf(c)
+			if err != nil {
+				return err
+			}
+			return execute(c.Context, sh, o, c.Args().Slice())
+		},
+	}
+}
+
+func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) error {
+	p, err := newProxy(ctx, sh, o)
+	if err != nil {
+		return err
+	}
+	l, err := proxy.Listen("127.0.0.1:0", false)
+	if err != nil {
+		return err
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan error, 1)
+	go func() { served <- proxy.Serve(serving, l, p) }()
+	code, runErr := runCommand(ctx, sh, command, childEnv(os.Environ(), "http://"+l.Addr().String()))
+	stop()
+	serveErr := <-served
+	result, err := p.Close()
+	if err := errors.Join(runErr, serveErr, err); err != nil {
+		return err
+	}
+	if o.json {
+		err = printJSON(sh.err, result)
+	} else {
+		printProxied(sh.notes(), result)
+	}
+	if err != nil {
+		return err
+	}
+	if code == exitDone {
+		code = proxyStatus(result)
+	}
+	return &silent{code}
+}
+
+// runCommand returns the command's exit status; 128 and the number of a signal
+// that ended it.
+func runCommand(ctx context.Context, sh *shell, command, env []string) (int, error) {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = sh.in, sh.out, sh.err, env
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return exitDone, nil
+	case errors.As(err, &exit):
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			return 128 + int(ws.Signal()), nil
+		}
+		return exit.ExitCode(), nil
+	case ctx.Err() != nil:
+		return exitInterrupted, nil
+	}
+	return 0, hint(fmt.Errorf("run %s: %w", command[0], err), "investigator exec --record FILE -- COMMAND")
+}
+
+// childEnv points every client that is known at the proxy.
+func childEnv(env []string, url string) []string {
+	set := map[string]string{
+		"AWS_ENDPOINT_URL_BEDROCK_RUNTIME":  url,
+		"ANTHROPIC_BEDROCK_BASE_URL":        url,
+		"ANTHROPIC_BEDROCK_MANTLE_BASE_URL": url + "/anthropic",
+		"OPENAI_BASE_URL":                   url + "/openai/v1",
+	}
+	// A bearer key overrides other credentials, and is not sent over http.
+	drop := []string{"AWS_BEARER_TOKEN_BEDROCK"}
+	has := func(name string) bool {
+		return slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") && len(v) > len(name)+1 })
+	}
+	if !has("AWS_ACCESS_KEY_ID") && !has("AWS_PROFILE") {
+		set["AWS_ACCESS_KEY_ID"], set["AWS_SECRET_ACCESS_KEY"] = "investigator", "investigator"
+		drop = append(drop, "AWS_SESSION_TOKEN")
+	}
+	for name, value := range map[string]string{"AWS_REGION": "us-east-1", "OPENAI_API_KEY": "investigator"} {
+		if !has(name) && !(name == "AWS_REGION" && (has("AWS_DEFAULT_REGION") || has("AWS_PROFILE"))) {
+			set[name] = value
+		}
+	}
+	for _, name := range []string{"NO_PROXY", "no_proxy"} {
+		set[name] = "127.0.0.1,localhost"
+		for _, v := range env {
+			if old, found := strings.CutPrefix(v, name+"="); found && old != "" {
+				set[name] += "," + old
+			}
+		}
+	}
+	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		_, replaced := set[name]
+		return replaced || slices.Contains(drop, name)
+	})
+	for name, value := range set {
+		out = append(out, name+"="+value)
+	}
+	return out
+}

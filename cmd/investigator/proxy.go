@@ -1,0 +1,365 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"investigator/internal/faults"
+	"investigator/internal/foreign"
+	"investigator/internal/ledger"
+	"investigator/internal/proxy"
+	"investigator/internal/recorder"
+	"investigator/internal/report"
+)
+
+// proxyAddr is where the proxy listens unless it is told otherwise.
+const proxyAddr = "127.0.0.1:8779"
+
+func proxyVerb(sh *shell) *cli.Command {
+	return &cli.Command{
+		Name:      "proxy",
+		Usage:     "record, replay or fork the runs of any Bedrock client",
+		UsageText: "investigator proxy --record cassettes/",
+		Description: `Stands between an agent and Bedrock. The agent sets one variable,
+
+    AWS_ENDPOINT_URL_BEDROCK_RUNTIME=http://127.0.0.1:8779
+
+and changes nothing else. --record forwards its calls, signed anew, and writes
+each run into a cassette. --replay answers from cassettes and reaches no
+network; a request that is not the recorded one gets HTTP 409 and is named.
+--fork replays up to --at, applies the patch, and halts or goes on live. Ends
+when interrupted, and then says what it saw. docs/proxy.md has a block to copy
+for every client.`,
+		Flags: append(append([]cli.Flag{
+			&cli.StringFlag{Name: "addr", Value: proxyAddr, Usage: "loopback `HOST:PORT` to listen on; port 0 takes a free one"},
+			&cli.BoolFlag{Name: "listen", Usage: "allow --addr to be reachable from elsewhere; needs --token"},
+			&cli.StringFlag{Name: "token", EnvVars: []string{"INVESTIGATOR_PROXY_TOKEN"}, Usage: "clients have to send `TOKEN` (as bearer key, or as AWS_ACCESS_KEY_ID)"},
+		}, proxyFlags()...), patchFlags()...),
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef("investigator exec --record FILE -- COMMAND runs a command", "expected no argument, found %q", c.Args().First())
+			}
+			o, err := proxyOptionsOf(c)
+			if err != nil {
+				return err
+			}
+			return runProxy(c.Context, sh, o)
+		},
+	}
+}
+
+// proxyFlags are those that exec shares.
+func proxyFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "record", Usage: "write each run into a new file in a `FOLDER`, or the one run into a FILE.yaml"},
+		&cli.StringSliceFlag{Name: "replay", Usage: "answer from this `CASSETTE`, or all in a folder; may be repeated"},
+		&cli.StringFlag{Name: "fork", Usage: "replay this `CASSETTE` up to --at and patch that event"},
+		&cli.IntFlag{Name: "at", Usage: "with --fork: the event to change, by its `SEQ`"},
+		&cli.StringFlag{Name: "mode", Value: "halt", Usage: "with --fork: halt, or live"},
+		&cli.StringFlag{Name: "out", Usage: "with --fork: write the fork into `FILE` (default: a new file in cassettes/)"},
+		&cli.StringFlag{Name: "upstream", Usage: "where calls go: a `URL`, or rule for the offline rule model (default: Bedrock in the region)"},
+		&cli.StringFlag{Name: "region", Usage: "AWS region (default: the AWS configuration)"},
+		&cli.StringFlag{Name: "profile", Usage: "AWS profile"},
+		&cli.BoolFlag{Name: "strict", Usage: "with --replay: tolerate no change of a request"},
+		&cli.BoolFlag{Name: "durable", Usage: "with --record: hold the end of each answer back until it is on the disk"},
+		jsonFlag(),
+	}
+}
+
+type proxyOptions struct {
+	addr, token                                        string
+	listen                                             bool
+	record, fork, mode, out, upstream, region, profile string
+	replay                                             []string
+	at                                                 int
+	strict, durable, json                              bool
+	patch                                              patchOptions
+}
+
+func proxyOptionsOf(c *cli.Context) (proxyOptions, error) {
+	o := proxyOptions{
+		addr: c.String("addr"), token: c.String("token"), listen: c.Bool("listen"), record: c.String("record"), replay: c.StringSlice("replay"),
+		fork: c.String("fork"), at: c.Int("at"), mode: c.String("mode"), out: c.String("out"), upstream: c.String("upstream"),
+		region: c.String("region"), profile: c.String("profile"), strict: c.Bool("strict"), durable: c.Bool("durable"), json: c.Bool("json"),
+		patch: patchOptionsOf(c),
+	}
+	if o.mode == "resample" {
+		o.mode = "live"
+	}
+	given := 0
+	for _, is := range []bool{o.record != "", len(o.replay) > 0, o.fork != ""} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return o, usagef("investigator proxy --record cassettes/", "expected one of --record, --replay and --fork, found %d", given)
+	case o.fork != "" && !c.IsSet("at"):
+		return o, usagef("investigator show CASSETTE lists the events; then --at SEQ", "--at: expected the event to change, found none")
+	case o.fork == "" && (c.IsSet("at") || !o.patch.none()):
+		return o, usagef("investigator proxy --fork CASSETTE --at SEQ", "--at and patches go with --fork")
+	case o.mode != "halt" && o.mode != "live":
+		return o, usagef("--mode halt or --mode live", "--mode: expected halt or live, found %q", o.mode)
+	case o.listen && o.token == "":
+		return o, usagef("--token SECRET", "--listen: expected a --token, because whoever reaches the port spends on your account")
+	}
+	return o, nil
+}
+
+// proxied is a proxy ready to serve.
+type proxied struct {
+	*proxy.Proxy
+	signs string // who pays, for the first line
+	doing string
+}
+
+func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) {
+	p := &proxied{}
+	po := proxy.Options{Strict: o.strict, Token: o.token, Tool: "investigator " + version, NewRun: newRunID, Now: sh.now, Notify: sh.tell(o.json)}
+	var err error
+	switch {
+	case o.record != "":
+		po.Record = &proxy.RecordOptions{Create: cassetteMaker(o.record), Durable: o.durable}
+		p.doing = "recording into " + o.record
+	case o.fork != "":
+		if po.Fork, err = forkPlan(sh, o); err != nil {
+			return nil, err
+		}
+		p.doing = fmt.Sprintf("forking %s at event %d, --mode %s", o.fork, o.at, o.mode)
+	default:
+		if po.Replay, err = foreignCassettes(o.replay); err != nil {
+			return nil, err
+		}
+		p.doing = "replaying " + strings.Join(o.replay, ", ") + ", offline"
+	}
+	if o.record != "" || o.fork != "" && o.mode == "live" {
+		if po.Upstream, p.signs, err = upstreamOf(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	p.Proxy, err = proxy.New(po)
+	return p, err
+}
+
+// tell prints what happens while it happens.
+func (sh *shell) tell(quiet bool) func(proxy.Note) {
+	return func(n proxy.Note) {
+		if quiet {
+			return
+		}
+		style := report.Dim
+		if n.Kind == "diverged" || n.Kind == "trouble" {
+			style = report.Yellow
+		}
+		sh.notes().Line(style, "%s: %s", n.Kind, n.Text)
+	}
+}
+
+func upstreamOf(ctx context.Context, o proxyOptions) (proxy.Upstream, string, error) {
+	if o.upstream == "rule" {
+		return proxy.RuleUpstream{}, "answers come from the rule model", nil
+	}
+	b, err := proxy.NewBedrock(ctx, proxy.BedrockOptions{URL: o.upstream, Region: o.region, Profile: o.profile})
+	if err != nil {
+		return nil, "", err
+	}
+	return b, "signing " + b.Signs(), nil
+}
+
+// cassetteMaker makes the files of recorded runs. A FILE takes the first run;
+// what other runs the traffic holds goes beside it, numbered.
+func cassetteMaker(target string) func(int, recorder.Header) (*recorder.Writer, error) {
+	return func(n int, h recorder.Header) (*recorder.Writer, error) {
+		ext := filepath.Ext(target)
+		if ext == ".yaml" || ext == ".yml" {
+			if n > 1 {
+				return recorder.Create(fmt.Sprintf("%s-%d%s", strings.TrimSuffix(target, ext), n, ext), h)
+			}
+			return recorder.Create(target, h)
+		}
+		if err := os.MkdirAll(target, 0o777); err != nil {
+			return nil, fmt.Errorf("make folder for cassettes: %w", err)
+		}
+		stamp := strings.NewReplacer("-", "", ":", "", "T", "-", "Z", "").Replace(h.Started)
+		return recorder.Create(filepath.Join(target, fmt.Sprintf("%s-%s-%.6s.yaml", runName(h), stamp, h.Run)), h)
+	}
+}
+
+// runName is what an agent calls its run, in letters that any file system takes.
+func runName(h recorder.Header) string {
+	var f recorder.Foreign
+	_ = json.Unmarshal(h.Extra[recorder.ForeignMember], &f) // a run without a tag is called agent
+	name := strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, f.Tag)
+	if name == "" {
+		return "agent"
+	}
+	return name[:min(len(name), 40)]
+}
+
+// foreignCassettes opens cassettes, and those in folders.
+func foreignCassettes(names []string) ([]*recorder.Cassette, error) {
+	var out []*recorder.Cassette
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err == nil && info.IsDir() {
+			more, err := foreignIn(name)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, more...)
+			continue
+		}
+		c, err := recorder.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func foreignIn(folder string) ([]*recorder.Cassette, error) {
+	all, err := cassettesIn(folder)
+	if err != nil {
+		return nil, err
+	}
+	var out []*recorder.Cassette
+	for _, f := range all {
+		if f.err != nil {
+			return nil, f.err
+		}
+		if f.cassette.Foreign() != nil && f.cassette.Header().Parent == nil {
+			out = append(out, f.cassette)
+		}
+	}
+	if len(out) == 0 {
+		return nil, hint(fmt.Errorf("%s holds no run of a foreign agent", folder), "record one: investigator proxy --record %s", folder)
+	}
+	return out, nil
+}
+
+func forkPlan(sh *shell, o proxyOptions) (*proxy.ForkOptions, error) {
+	c, err := recorder.Open(o.fork)
+	if err != nil {
+		return nil, err
+	}
+	if c.Foreign() == nil {
+		return nil, usagef(fmt.Sprintf("investigator fork --at %d %s", o.at, o.fork), "%s is a run of investigator's own loop", o.fork)
+	}
+	events, err := c.Events()
+	if err != nil {
+		return nil, err
+	}
+	if o.at < 1 || o.at > len(events) {
+		return nil, faults.Named(faults.Default).For(o.at).CheckIn(events)
+	}
+	patch, err := o.patch.build(sh, events[o.at-1])
+	if err != nil {
+		return nil, err
+	}
+	if patch = patch.For(o.at); o.patch.none() {
+		sh.notes().Line(report.Dim, `no patch given: the fault "missing" drops the last record; other ways: --drop, --set, --replace, --empty, --error, --fault, --edit`)
+	}
+	if err := patch.CheckIn(events); err != nil {
+		return nil, err
+	}
+	base := strings.TrimSuffix(filepath.Base(o.fork), filepath.Ext(o.fork))
+	return &proxy.ForkOptions{Parent: c, Patch: patch, Live: o.mode == "live", Create: func(h recorder.Header) (*recorder.Writer, error) {
+		return create(o.out, fmt.Sprintf("%s-fork%d", base, o.at), h)
+	}}, nil
+}
+
+func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
+	p, err := newProxy(ctx, sh, o)
+	if err != nil {
+		return err
+	}
+	l, err := proxy.Listen(o.addr, o.listen)
+	if err != nil {
+		return hint(err, "another proxy may be running; --addr 127.0.0.1:0 takes a free port")
+	}
+	notes := sh.notes()
+	notes.Line(report.Bold, "listening on http://%s: %s", l.Addr(), p.doing)
+	if p.signs != "" {
+		notes.Line(report.Dim, "%s", p.signs)
+	}
+	notes.Line(report.Dim, "export AWS_ENDPOINT_URL_BEDROCK_RUNTIME=http://%s", l.Addr())
+	serveErr := proxy.Serve(ctx, l, p)
+	result, err := p.Close()
+	if err = errors.Join(serveErr, err); err != nil {
+		return err
+	}
+	if o.json {
+		err = printJSON(sh.out, result)
+	} else {
+		printProxied(sh.printer(), result)
+	}
+	if err != nil {
+		return err
+	}
+	return &silent{proxyStatus(result)} // being interrupted is how a proxy ends
+}
+
+func proxyStatus(r proxy.Result) int {
+	switch {
+	case len(r.Diverged) > 0 || len(r.LeftOver) > 0:
+		return exitDiverged
+	case len(r.Troubles) > 0:
+		return exitError
+	}
+	return exitDone
+}
+
+func printProxied(p *report.Printer, r proxy.Result) {
+	for _, name := range r.Recorded {
+		p.Line(report.Plain, "recorded: %s", name)
+	}
+	for _, c := range foreign.Changes() {
+		if n := r.Tolerated[c]; n > 0 {
+			p.Line(report.Dim, "tolerated: %s, %d times", c, n)
+		}
+	}
+	for _, d := range r.Diverged {
+		p.Line(report.Yellow, "diverged: %s", d.String())
+	}
+	if n := len(r.LeftOver); n > 0 {
+		p.Line(report.Yellow, "left over: %d recorded model calls that nobody asked for; the next is event %d of %s", n, r.LeftOver[0].Event, r.LeftOver[0].Cassette)
+	}
+	if f := r.Fork; f != nil {
+		printForked(p, f)
+	}
+	if r.Served > 0 && len(r.Diverged)+len(r.LeftOver) == 0 && r.Fork == nil {
+		p.Line(report.Green, "identical: %d model calls answered from tape, none left over", r.Served)
+	}
+	p.Line(report.Dim, "%d calls", r.Calls)
+}
+
+func printForked(p *report.Printer, f *proxy.Forked) {
+	for _, n := range f.Notes {
+		p.Line(report.Dim, "note: %s", n)
+	}
+	if h := f.Halt; h != nil {
+		p.Halted(report.HaltView{
+			Parent: f.Parent, At: f.At, Type: ledger.ToolReturned, Patch: "patched", Seq: h.Event, Recorded: h.Recorded, Model: h.Model,
+			Tokens: int64(h.Tokens), Cost: "nothing yet", Changes: h.Changes, Cassette: f.Cassette, Next: "investigator proxy with --mode live",
+		})
+		return
+	}
+	if f.Reached {
+		p.Line(report.Plain, "forked: %s at event %d into %s", f.Parent, f.At, f.Cassette)
+		p.Line(report.Dim, "compare:  investigator diff %s %s", f.Parent, f.Cassette)
+	}
+}

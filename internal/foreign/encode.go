@@ -1,0 +1,265 @@
+package foreign
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"investigator/internal/converse"
+	"investigator/internal/ledger"
+)
+
+// Encoded is an answer as it travels.
+type Encoded struct {
+	ContentType string
+	Body        []byte
+}
+
+// The content types of answers.
+const (
+	typeJSON   = "application/json"
+	typeFrames = "application/vnd.amazon.eventstream"
+	typeSSE    = "text/event-stream"
+)
+
+// Encode turns a canonical Converse response into the answer to a request, in
+// its dialect, streamed or whole. Frames carry right lengths and checksums.
+func Encode(a Asked, response json.RawMessage) (Encoded, error) {
+	if a.Dialect == Opaque {
+		return Encoded{typeJSON, response}, nil
+	}
+	turn, err := converse.ParseTurn(response)
+	if err != nil {
+		return Encoded{}, fmt.Errorf("encode answer: %w", err)
+	}
+	switch {
+	case a.Dialect == Converse && !a.Stream:
+		return Encoded{typeJSON, with(response, "metrics", json.RawMessage(`{"latencyMs":1}`))}, nil
+	case a.Dialect == Converse:
+		return Encoded{typeFrames, converseFrames(turn)}, nil
+	case a.Dialect == OpenAI:
+		return encodeOpenAI(a, turn), nil
+	}
+	return encodeAnthropic(a, turn), nil
+}
+
+// EncodeFailure is a failed call in the shape of its dialect.
+func EncodeFailure(a Asked, name, message string) Encoded {
+	var v any = map[string]string{"message": message}
+	switch a.Dialect {
+	case OpenAI:
+		v = map[string]any{"error": map[string]string{"message": message, "type": name, "code": name}}
+	case Anthropic:
+		if a.Route.Op == OpMessages {
+			v = map[string]any{"type": "error", "error": map[string]string{"type": name, "message": message}}
+		}
+	}
+	b, _ := ledger.CanonValue(v) // texts encode
+	return Encoded{typeJSON, b}
+}
+
+type object = map[string]any
+
+func encode(v any) json.RawMessage {
+	b, _ := ledger.CanonValue(v) // built of texts, numbers and canonical JSON here
+	return b
+}
+
+// use is a call with its place in the turn's content.
+func useOf(turn converse.Turn, block json.RawMessage, index int) (id, name, input string, found bool) {
+	use := member(block, "toolUse")
+	if use == nil {
+		return "", "", "", false
+	}
+	input = string(member(use, "input"))
+	malformed := member(member(turn.Raw, "investigator"), "malformedInputs")
+	if m := member(malformed, fmt.Sprint(index)); m != nil {
+		input = stringOf(m)
+	}
+	return stringOf(member(use, "toolUseId")), stringOf(member(use, "name")), input, true
+}
+
+func converseFrames(turn converse.Turn) []byte {
+	var out []byte
+	frame := func(kind string, payload any) {
+		out = append(out, converse.EncodeFrame(converse.Frame{Kind: converse.EventFrame, Type: kind, Payload: encode(payload)})...)
+	}
+	frame("messageStart", object{"role": "assistant"})
+	for i, block := range turn.Blocks {
+		delta := func(d any) { frame("contentBlockDelta", object{"contentBlockIndex": i, "delta": d}) }
+		if id, name, input, found := useOf(turn, block, i); found {
+			frame("contentBlockStart", object{"contentBlockIndex": i, "start": object{"toolUse": object{"toolUseId": id, "name": name}}})
+			delta(object{"toolUse": object{"input": input}})
+		} else {
+			for _, d := range deltas(block) {
+				delta(d)
+			}
+		}
+		frame("contentBlockStop", object{"contentBlockIndex": i})
+	}
+	stop := object{"stopReason": turn.StopReason}
+	if extra := member(turn.Raw, "additionalModelResponseFields"); extra != nil {
+		stop["additionalModelResponseFields"] = extra
+	}
+	frame("messageStop", stop)
+	frame("metadata", object{"metrics": object{"latencyMs": 1}, "usage": turn.Usage})
+	return out
+}
+
+// deltas are the pieces a block without a call travels in.
+func deltas(block json.RawMessage) []any {
+	reasoning := member(block, "reasoningContent")
+	text := member(reasoning, "reasoningText")
+	switch {
+	case text != nil:
+		out := []any{object{"reasoningContent": object{"text": member(text, "text")}}}
+		if s := member(text, "signature"); s != nil {
+			out = append(out, object{"reasoningContent": object{"signature": s}})
+		}
+		return out
+	case reasoning != nil:
+		return []any{object{"reasoningContent": reasoning}}
+	}
+	return []any{block}
+}
+
+func anthropicBlocks(turn converse.Turn) []object {
+	out := []object{}
+	for i, block := range turn.Blocks {
+		reasoning := member(block, "reasoningContent")
+		thought := member(reasoning, "reasoningText")
+		id, name, input, found := useOf(turn, block, i)
+		switch {
+		case found:
+			out = append(out, object{"type": "tool_use", "id": id, "name": name, "input": json.RawMessage(input)})
+		case thought != nil:
+			b := object{"type": "thinking", "thinking": member(thought, "text"), "signature": ""}
+			if s := member(thought, "signature"); s != nil {
+				b["signature"] = s
+			}
+			out = append(out, b)
+		case reasoning != nil:
+			out = append(out, object{"type": "redacted_thinking", "data": member(reasoning, "redactedContent")})
+		case member(block, "text") != nil:
+			out = append(out, object{"type": "text", "text": member(block, "text")})
+		case member(block, "anthropic") != nil:
+			raw, _ := converse.Members(member(block, "anthropic")) // was an object when it was read
+			b := object{}
+			for _, s := range sorted(raw) {
+				b[s] = raw[s]
+			}
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+func anthropicUsageOf(u converse.Usage) object {
+	return object{"input_tokens": u.Input, "output_tokens": u.Output, "cache_read_input_tokens": u.CacheRead, "cache_creation_input_tokens": u.CacheWrite}
+}
+
+func encodeAnthropic(a Asked, turn converse.Turn) Encoded {
+	message := object{
+		"id": "msg_investigator", "type": "message", "role": "assistant", "model": a.Request.Model,
+		"content": anthropicBlocks(turn), "stop_reason": turn.StopReason, "stop_sequence": nil, "usage": anthropicUsageOf(turn.Usage),
+	}
+	if !a.Stream {
+		return Encoded{typeJSON, encode(message)}
+	}
+	var events []object
+	blocks := message["content"].([]object)
+	message["content"], message["stop_reason"] = []object{}, nil
+	events = append(events, object{"type": "message_start", "message": message})
+	for i, b := range blocks {
+		events = append(events, anthropicBlockEvents(i, b)...)
+	}
+	events = append(events,
+		object{"type": "message_delta", "delta": object{"stop_reason": turn.StopReason, "stop_sequence": nil}, "usage": anthropicUsageOf(turn.Usage)},
+		object{"type": "message_stop"})
+	var body []byte
+	for _, e := range events {
+		if a.Route.Op == OpMessages {
+			body = fmt.Appendf(body, "event: %s\ndata: %s\n\n", e["type"], encode(e))
+			continue
+		}
+		body = append(body, converse.EncodeFrame(converse.Frame{Kind: converse.EventFrame, Type: "chunk", Payload: encode(map[string][]byte{"bytes": encode(e)})})...)
+	}
+	if a.Route.Op == OpMessages {
+		return Encoded{typeSSE, body}
+	}
+	return Encoded{typeFrames, body}
+}
+
+func anthropicBlockEvents(i int, b object) []object {
+	start := object{}
+	for _, k := range sorted(b) {
+		start[k] = b[k]
+	}
+	var pieces []object
+	switch b["type"] {
+	case "text":
+		start["text"] = ""
+		pieces = append(pieces, object{"type": "text_delta", "text": b["text"]})
+	case "tool_use":
+		start["input"] = object{}
+		pieces = append(pieces, object{"type": "input_json_delta", "partial_json": string(b["input"].(json.RawMessage))})
+	case "thinking":
+		start["thinking"], start["signature"] = "", ""
+		pieces = append(pieces, object{"type": "thinking_delta", "thinking": b["thinking"]}, object{"type": "signature_delta", "signature": b["signature"]})
+	}
+	events := []object{{"type": "content_block_start", "index": i, "content_block": start}}
+	for _, p := range pieces {
+		events = append(events, object{"type": "content_block_delta", "index": i, "delta": p})
+	}
+	return append(events, object{"type": "content_block_stop", "index": i})
+}
+
+func encodeOpenAI(a Asked, turn converse.Turn) Encoded {
+	calls := []object{}
+	for i, block := range turn.Blocks {
+		if id, name, input, found := useOf(turn, block, i); found {
+			calls = append(calls, object{"id": id, "type": "function", "function": object{"name": name, "arguments": input}})
+		}
+	}
+	head := func(kind string, choice any) object {
+		return object{"id": "chatcmpl-investigator", "object": kind, "created": 0, "model": a.Request.Model, "choices": []any{choice}}
+	}
+	usage := object{"prompt_tokens": turn.Usage.Input, "completion_tokens": turn.Usage.Output, "total_tokens": turn.Usage.Input + turn.Usage.Output}
+	message := object{"role": "assistant", "content": nil}
+	if s := turn.Text(); s != "" {
+		message["content"] = s
+	}
+	if len(calls) > 0 {
+		message["tool_calls"] = calls
+	}
+	finish := finishOf(turn.StopReason)
+	if !a.Stream {
+		answer := head("chat.completion", object{"index": 0, "message": message, "finish_reason": finish})
+		answer["usage"] = usage
+		return Encoded{typeJSON, encode(answer)}
+	}
+	for i, c := range calls {
+		c["index"] = i
+	}
+	last := head("chat.completion.chunk", object{"index": 0, "delta": object{}, "finish_reason": finish})
+	last["usage"] = usage
+	first := head("chat.completion.chunk", object{"index": 0, "delta": message, "finish_reason": nil})
+	return Encoded{typeSSE, fmt.Appendf(nil, "data: %s\n\ndata: %s\n\ndata: [DONE]\n\n", encode(first), encode(last))}
+}
+
+func finishOf(stop string) string {
+	switch stop {
+	case converse.EndTurn, converse.StopSequence:
+		return "stop"
+	case converse.StopToolUse:
+		return "tool_calls"
+	case converse.MaxTokens, converse.ContextWindowLimit:
+		return "length"
+	case converse.Guardrail, converse.ContentFiltered:
+		return "content_filter"
+	}
+	return stop
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,275 @@
+package foreign
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"investigator/internal/ledger"
+)
+
+// Change is a kind of difference between two requests that does not change what
+// the model is asked. Each is declared here and counted where it occurs.
+// Spelling (order of members, white space, escapes) is no Change: requests are
+// compared in canonical JSON.
+type Change string
+
+// The changes that honest clients make.
+const (
+	RoundedNumbers Change = "rounded-numbers"      // 9007199254740993 echoed as …992, 1.0 as 1
+	SuccessStatus  Change = "success-status"       // "status":"success" added to a tool result
+	AutoToolChoice Change = "auto-tool-choice"     // toolChoice auto, which is the default
+	ResponsePaths  Change = "response-field-paths" // additionalModelResponseFieldPaths
+	BlankText      Change = "blank-text"           // text blocks of white space alone
+	CachePoints    Change = "cache-points"         // where the prompt cache is written
+	EmptyMembers   Change = "empty-members"        // null members, an empty inferenceConfig
+	Metadata       Change = "request-metadata"     // requestMetadata, which no model sees
+)
+
+// Changes lists all of them.
+func Changes() []Change {
+	return []Change{RoundedNumbers, SuccessStatus, AutoToolChoice, ResponsePaths, BlankText, CachePoints, EmptyMembers, Metadata}
+}
+
+// set is a set of changes, by their place in Changes.
+type set uint16
+
+const (
+	roundedNumbers set = 1 << iota
+	successStatus
+	autoToolChoice
+	responsePaths
+	blankText
+	cachePoints
+	emptyMembers
+	metadata
+	everything = metadata<<1 - 1
+)
+
+func (s set) has(o set) bool { return s&o != 0 }
+
+// Meaning returns a canonical message or the members beside the messages
+// without what the changes make different. It returns value itself where there
+// is nothing to take out.
+func Meaning(value json.RawMessage) json.RawMessage { return meaning(value, everything) }
+
+func meaning(value json.RawMessage, s set) json.RawMessage {
+	if plain(value) {
+		return value
+	}
+	return rewrite(nil, value, s, inRequest)
+}
+
+// plain reports whether no change could concern the value: it is the common
+// case, and costs one pass.
+func plain(v []byte) bool {
+	for _, word := range []string{
+		`"cachePoint"`, `"cache_control"`, `"status":"success"`, `oolChoice"`, `"tool_choice"`, `"additionalModelResponseFieldPaths"`,
+		`"requestMetadata"`, `"inferenceConfig":{}`, `:null`, `"text":""`, `"text":" `, `"text":"\`,
+	} {
+		if bytes.Contains(v, []byte(word)) {
+			return false
+		}
+	}
+	return plainNumbers(v)
+}
+
+// plainNumbers reports whether all numbers are short integers.
+func plainNumbers(v []byte) bool {
+	for i := 0; i < len(v); i++ {
+		switch c := v[i]; {
+		case c == '"':
+			if i = ledger.SkipValue(v, i) - 1; i < 0 {
+				return false
+			}
+		case c == '-' || '0' <= c && c <= '9':
+			end := i
+			for end < len(v) && v[end] != ',' && v[end] != ']' && v[end] != '}' {
+				if v[end] == '.' || v[end] == 'e' || v[end] == 'E' {
+					return false
+				}
+				end++
+			}
+			if end-i > 15 || string(v[i:end]) == "-0" {
+				return false
+			}
+			i = end - 1
+		}
+	}
+	return true
+}
+
+// place says what a value is within a request. Inside data (inputs, results,
+// schemas) only numbers are touched: a null there is what the tool said.
+type place int
+
+const (
+	inRequest place = iota
+	inData
+)
+
+func rewrite(dst, v []byte, s set, at place) []byte {
+	switch {
+	case len(v) == 0:
+		return dst
+	case v[0] == '{':
+		return rewriteObject(dst, v, s, at)
+	case v[0] == '[':
+		return rewriteArray(dst, v, s, at)
+	case s.has(roundedNumbers) && (v[0] == '-' || '0' <= v[0] && v[0] <= '9'):
+		return appendNumber(dst, v)
+	}
+	return append(dst, v...)
+}
+
+// appendNumber writes a number as a reader with doubles alone would.
+func appendNumber(dst, v []byte) []byte {
+	f, err := strconv.ParseFloat(string(v), 64)
+	if err != nil || math.IsInf(f, 0) {
+		return append(dst, "null"...)
+	}
+	if f == 0 {
+		f = 0 // minus zero
+		return append(dst, '0')
+	}
+	return strconv.AppendFloat(dst, f, 'g', -1, 64)
+}
+
+func rewriteArray(dst, v []byte, s set, at place) []byte {
+	list, ok := elements(v)
+	if !ok {
+		return append(dst, v...)
+	}
+	dst = append(dst, '[')
+	open := len(dst)
+	for _, e := range list {
+		if at == inRequest && dropBlock(e, s) {
+			continue
+		}
+		if len(dst) > open {
+			dst = append(dst, ',')
+		}
+		dst = rewrite(dst, e, s, at)
+	}
+	return append(dst, ']')
+}
+
+func dropBlock(b []byte, s set) bool {
+	switch {
+	case s.has(cachePoints) && bytes.HasPrefix(b, []byte(`{"cachePoint":`)):
+		return true
+	case s.has(blankText) && bytes.HasPrefix(b, []byte(`{"text":"`)):
+		return blank(stringOf(member(b, "text")))
+	}
+	return false
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+func rewriteObject(dst, v []byte, s set, at place) []byte {
+	spans, err := ledger.MemberSpans(v)
+	if err != nil {
+		return append(dst, v...)
+	}
+	dst = append(dst, '{')
+	open := len(dst)
+	for _, m := range spans {
+		if at == inRequest && dropMember(m.Name, m.Value, s) {
+			continue
+		}
+		if len(dst) > open {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, v[m.Start:m.End-len(m.Value)]...)
+		dst = rewrite(dst, m.Value, s, placeOf(m.Name, at))
+	}
+	return append(dst, '}')
+}
+
+func placeOf(name string, at place) place {
+	switch name {
+	case "input", "json", "inputSchema", "input_schema", "parameters", "additionalModelRequestFields":
+		return inData
+	}
+	return at
+}
+
+func dropMember(name string, value []byte, s set) bool {
+	text := string(value[:min(len(value), 32)])
+	switch name {
+	case "status":
+		return s.has(successStatus) && text == `"success"`
+	case "toolChoice", "tool_choice":
+		return s.has(autoToolChoice) && (text == `{"auto":{}}` || text == `{"type":"auto"}` || text == `"auto"`)
+	case "additionalModelResponseFieldPaths":
+		return s.has(responsePaths)
+	case "requestMetadata":
+		return s.has(metadata)
+	case "cache_control":
+		return s.has(cachePoints)
+	case "inferenceConfig":
+		return s.has(emptyMembers) && text == `{}`
+	}
+	return s.has(emptyMembers) && text == "null"
+}
+
+// Compare reports whether two canonical values mean the same, and by which
+// changes they differ: the fewest that explain it.
+func Compare(recorded, now json.RawMessage) (changes []Change, same bool) {
+	if bytes.Equal(recorded, now) {
+		return nil, true
+	}
+	if !bytes.Equal(meaning(recorded, everything), meaning(now, everything)) {
+		return nil, false
+	}
+	used := everything
+	for i, c := range Changes() {
+		without := used &^ (1 << i)
+		if bytes.Equal(meaning(recorded, without), meaning(now, without)) {
+			used = without
+			continue
+		}
+		changes = append(changes, c)
+	}
+	return changes, true
+}
+
+// CompareRequests is Compare over whole requests.
+func CompareRequests(recorded, now Asked) (changes []Change, same bool) {
+	if recorded.Route.Op != now.Route.Op || recorded.Request.Model != now.Request.Model {
+		return nil, false
+	}
+	changes, same = Compare(recorded.Request.Rest.JSON(), now.Request.Rest.JSON())
+	a, b := recorded.Request.Messages.Messages(), now.Request.Messages.Messages()
+	if !same || len(a) != len(b) {
+		return nil, false
+	}
+	for i := range a {
+		more, same := Compare(a[i], b[i])
+		if !same {
+			return nil, false
+		}
+		changes = append(changes, more...)
+	}
+	return changes, true
+}
+
+// Sums returns the digest chained over the meanings of the messages, one for
+// each beginning of the conversation.
+func Sums(messages []json.RawMessage) []ledger.Sum {
+	out := make([]ledger.Sum, len(messages))
+	var s ledger.Sum
+	for i, m := range messages {
+		s = s.Next(Meaning(m))
+		out[i] = s
+	}
+	return out
+}
+
+// Key identifies a request by its meaning: operation, model, members and
+// conversation. sum is the last of its Sums.
+func Key(a Asked, sum ledger.Sum) ledger.Sum {
+	return sum.Next([]byte(a.Route.Op)).Next([]byte(a.Request.Model)).Next(Meaning(a.Request.Rest.JSON()))
+}

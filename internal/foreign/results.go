@@ -1,0 +1,161 @@
+package foreign
+
+import (
+	"encoding/json"
+
+	"investigator/internal/converse"
+	"investigator/internal/ledger"
+)
+
+// Result is a tool result as a request brings it.
+type Result struct {
+	ID      string
+	Body    json.RawMessage // canonical
+	Failed  bool
+	Message int // its message's index in the request
+	Block   int // its block's index in that message
+}
+
+// Results returns the tool results after the last assistant message.
+func (a Asked) Results() []Result {
+	t := a.Request.Messages
+	var newest []json.RawMessage
+	for t != nil && stringOf(member(t.Last(), "role")) != "assistant" {
+		newest = append([]json.RawMessage{t.Last()}, newest...)
+		t = t.Parent()
+	}
+	var out []Result
+	for i, m := range newest {
+		out = append(out, resultsOf(a.Dialect, m, t.Len()+i)...)
+	}
+	return out
+}
+
+func resultsOf(d Dialect, message json.RawMessage, at int) []Result {
+	if d == OpenAI {
+		if stringOf(member(message, "role")) != "tool" {
+			return nil
+		}
+		return []Result{{ID: stringOf(member(message, "tool_call_id")), Body: bodyOf(member(message, "content")), Message: at}}
+	}
+	blocks, _ := elements(member(message, "content"))
+	var out []Result
+	for i, b := range blocks {
+		switch {
+		case d == Converse && member(b, "toolResult") != nil:
+			r := member(b, "toolResult")
+			out = append(out, Result{stringOf(member(r, "toolUseId")), bodyOf(member(r, "content")), stringOf(member(r, "status")) == "error", at, i})
+		case d == Anthropic && stringOf(member(b, "type")) == "tool_result":
+			out = append(out, Result{stringOf(member(b, "tool_use_id")), bodyOf(member(b, "content")), string(member(b, "is_error")) == "true", at, i})
+		}
+	}
+	return out
+}
+
+// bodyOf is a result as an event holds it: the one json or text of its content,
+// a text that is a JSON object or array as such, anything else as content
+// blocks.
+func bodyOf(content json.RawMessage) json.RawMessage {
+	if len(content) > 0 && content[0] == '"' {
+		return textBody(stringOf(content))
+	}
+	blocks, isList := elements(content)
+	if isList && len(blocks) == 1 {
+		if v := member(blocks[0], "json"); v != nil {
+			return v
+		}
+		if v := member(blocks[0], "text"); len(v) > 0 && v[0] == '"' {
+			return textBody(stringOf(v))
+		}
+	}
+	if !isList {
+		return json.RawMessage(`""`)
+	}
+	return append(append([]byte(`{"`+converse.ContentMember+`":`), content...), '}')
+}
+
+func textBody(s string) json.RawMessage {
+	if len(s) > 1 && (s[0] == '{' || s[0] == '[') {
+		if canon, err := ledger.Canon([]byte(s)); err == nil {
+			return canon
+		}
+	}
+	return ledger.AppendString(nil, s)
+}
+
+// SetResult returns the request with one tool result replaced, in the form that
+// the agent gave it: a text stays a text.
+func (a Asked) SetResult(r Result, body json.RawMessage, failed bool) Asked {
+	messages := a.Request.Messages.Messages()
+	if r.Message >= len(messages) {
+		return a
+	}
+	messages[r.Message] = setResult(a.Dialect, messages[r.Message], r.Block, body, failed)
+	a.Request.Messages = converse.NewThread(messages...)
+	return a
+}
+
+func setResult(d Dialect, message json.RawMessage, block int, body json.RawMessage, failed bool) json.RawMessage {
+	if d == OpenAI {
+		return with(message, "content", inForm(member(message, "content"), body))
+	}
+	blocks, _ := elements(member(message, "content"))
+	if block >= len(blocks) {
+		return message
+	}
+	b := blocks[block]
+	if d == Anthropic {
+		b = with(b, "content", inForm(member(b, "content"), body))
+		if failed || member(b, "is_error") != nil {
+			b = with(b, "is_error", boolJSON(failed))
+		}
+	} else {
+		r := member(b, "toolResult")
+		r = with(r, "content", inForm(member(r, "content"), body))
+		switch {
+		case failed:
+			r = with(r, "status", json.RawMessage(`"error"`))
+		case member(r, "status") != nil:
+			r = with(r, "status", json.RawMessage(`"success"`))
+		}
+		b = with(b, "toolResult", r)
+	}
+	blocks[block] = b
+	list, err := ledger.CanonValue(blocks)
+	if err != nil {
+		return message
+	}
+	return with(message, "content", list)
+}
+
+func boolJSON(b bool) json.RawMessage {
+	if b {
+		return json.RawMessage("true")
+	}
+	return json.RawMessage("false")
+}
+
+// inForm puts a result into the form its content had.
+func inForm(content, body json.RawMessage) json.RawMessage {
+	if blocks := member(body, converse.ContentMember); blocks != nil {
+		return blocks
+	}
+	text := body
+	if len(body) == 0 || body[0] != '"' {
+		text = ledger.AppendString(nil, string(body))
+	} else if stringOf(body) == "" {
+		text = ledger.AppendString(nil, converse.EmptyMark)
+	}
+	if len(content) > 0 && content[0] == '"' {
+		return text
+	}
+	blocks, _ := elements(content)
+	if len(blocks) > 0 && member(blocks[0], "json") != nil && body[0] == '{' {
+		return append(append([]byte(`[{"json":`), body...), "}]"...)
+	}
+	kind := ""
+	if len(blocks) > 0 && member(blocks[0], "type") != nil {
+		kind = `,"type":"text"`
+	}
+	return append(append(append([]byte(`[{"text":`), text...), kind...), "}]"...)
+}

@@ -1,0 +1,243 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"investigator/internal/converse"
+	"investigator/internal/edge"
+	"investigator/internal/foreign"
+	"investigator/internal/scrub"
+)
+
+// attempt is one try of a call as it went over the upstream.
+type attempt struct {
+	edge.Attempt
+	url  string
+	gone bool // the client went away
+}
+
+// forward sends a call on and passes the answer back as it comes. before is
+// called when the answer is whole and before its end is passed on; nothing is
+// held back when it is nil.
+func (p *Proxy) forward(ctx context.Context, c *call, body []byte, path string, w *writer, before func(attempt)) attempt {
+	began := p.o.Now()
+	a := attempt{url: p.o.Upstream.Place(path)}
+	a.At = began.UTC().Format(time.RFC3339Nano)
+	defer func() { a.Took = p.o.Now().Sub(began).String() }()
+	r, err := outgoing(ctx, c, path)
+	var resp *http.Response
+	if err == nil {
+		resp, err = p.o.Upstream.Do(r, body)
+	}
+	if err != nil {
+		a.Err, a.gone = networkText(err), ctx.Err() != nil
+		if before != nil {
+			before(a)
+		}
+		w.fail(c.Asked, http.StatusServiceUnavailable, "ServiceUnavailableException", "investigator proxy: the upstream cannot be reached: "+a.Err)
+		return a
+	}
+	defer resp.Body.Close()
+	a.Code, a.Header = resp.StatusCode, keptHeaders(resp.Header)
+	a.pass(ctx, resp, w, before)
+	a.Took = p.o.Now().Sub(began).String()
+	return a
+}
+
+// pass copies the answer's body, flushing after each piece.
+func (a *attempt) pass(ctx context.Context, resp *http.Response, w *writer, before func(attempt)) {
+	header := passedHeaders(resp.Header)
+	if resp.ContentLength >= 0 {
+		a.passWhole(ctx, resp, w, header, before)
+		return
+	}
+	w.head(resp.StatusCode, header)
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := resp.Body.Read(buf)
+		if n > 0 {
+			a.keep(buf[:n])
+			_, werr := w.Write(buf[:n])
+			w.flush()
+			if werr != nil {
+				a.gone, a.Err = true, clientGone
+			}
+		}
+		if err == nil && !a.gone {
+			continue
+		}
+		a.ended(ctx, err)
+		if before != nil {
+			before(*a)
+		}
+		if a.Err != "" {
+			panic(http.ErrAbortHandler) // the client must not take a part for the whole
+		}
+		return
+	}
+}
+
+// passWhole copies an answer whose length is known. It is read whole: it came
+// in one piece and holds no frame that somebody waits for.
+func (a *attempt) passWhole(ctx context.Context, resp *http.Response, w *writer, header map[string]string, before func(attempt)) {
+	body := make([]byte, 0, min(resp.ContentLength+1, maxBody))
+	body, err := readAll(body, resp.Body)
+	a.keep(body)
+	if err != nil {
+		a.ended(ctx, err)
+	}
+	if before != nil {
+		before(*a)
+	}
+	header["Content-Length"] = fmt.Sprint(resp.ContentLength)
+	w.head(resp.StatusCode, header)
+	if _, werr := w.Write(body); a.Err != "" || werr != nil && int64(len(body)) < resp.ContentLength {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func readAll(dst []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(dst) == cap(dst) {
+			dst = append(dst, 0)[:len(dst)]
+		}
+		n, err := r.Read(dst[len(dst):cap(dst)])
+		dst = dst[:len(dst)+n]
+		if err == io.EOF {
+			return dst, nil
+		}
+		if err != nil {
+			return dst, err
+		}
+	}
+}
+
+func (a *attempt) keep(b []byte) {
+	if len(a.Body)+len(b) <= maxAnswer {
+		a.Body = append(a.Body, b...)
+	}
+}
+
+const clientGone = "the client went away"
+
+func (a *attempt) ended(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil || a.gone:
+		a.gone, a.Err = true, clientGone
+	case err != nil && err != io.EOF:
+		a.Err = "the answer broke off: " + networkText(err)
+	}
+}
+
+// networkText says what went wrong without addresses, ports and paths.
+func networkText(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return clientGone
+	}
+	for _, known := range []string{"connection refused", "connection reset", "no such host", "timeout", "certificate", "unexpected EOF", "EOF", "find credentials"} {
+		if strings.Contains(err.Error(), known) {
+			return known
+		}
+	}
+	return "network error"
+}
+
+// keptHeaders is what a cassette keeps of an answer's headers.
+func keptHeaders(h http.Header) map[string]string {
+	out := map[string]string{}
+	for _, name := range []string{"Content-Type", "X-Amzn-Errortype"} {
+		if v := h.Get(name); v != "" {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// passedHeaders is what a client gets of them.
+func passedHeaders(h http.Header) map[string]string {
+	out := keptHeaders(h)
+	for name := range h {
+		if strings.HasPrefix(name, "X-Amzn-Bedrock-") || name == "Retry-After" || name == "Content-Encoding" {
+			out[name] = h.Get(name)
+		}
+	}
+	return out
+}
+
+// returnOf reads what an attempt brought. The bytes that are kept hold no
+// secret; earlier attempts of the call go before it.
+func returnOf(c *call, earlier []edge.Attempt, a attempt, origin edge.Origin) edge.Return {
+	clean := a.Attempt
+	clean.Body = foreign.Clean(a.Body, scrub.Scrub)
+	if text, n := scrub.Scrub([]byte(clean.Err)); n > 0 {
+		clean.Err = string(text)
+	}
+	r := edge.Return{Origin: origin, Wire: &edge.Wire{URL: a.url, Attempts: append(append([]edge.Attempt{}, earlier...), clean)}, At: clean.At, Took: clean.Took}
+	if f := failureOf(c, clean, &r.Body); f != nil {
+		r.Failed, r.Body = true, edge.FailureBody(*f)
+		return r
+	}
+	if text, n := scrub.Scrub(r.Body); n > 0 { // a secret cut in pieces by frames
+		r.Body = text
+		if e, err := foreign.Encode(c.Asked, text); err == nil {
+			r.Wire.Attempts[len(earlier)].Body = e.Body
+		}
+	}
+	return r
+}
+
+// failureOf says how an attempt failed, or reads its answer into body.
+func failureOf(c *call, a edge.Attempt, body *json.RawMessage) *edge.Failure {
+	switch {
+	case a.Code == 0:
+		return &edge.Failure{Name: "ConnectionFailed", Message: a.Err}
+	case a.Code != http.StatusOK:
+		name, _, _ := strings.Cut(a.Header["X-Amzn-Errortype"], ":")
+		if name == "" {
+			name = http.StatusText(a.Code)
+		}
+		return &edge.Failure{Name: name, Message: errorText(a.Body), Status: a.Code}
+	case a.Err != "":
+		return &edge.Failure{Name: "IncompleteAnswer", Message: a.Err, Status: a.Code}
+	}
+	answer, err := foreign.ReadAnswer(c.Dialect, a.Body)
+	if err == nil {
+		*body = answer
+		return nil
+	}
+	var s *converse.StreamError
+	if errors.As(err, &s) {
+		return &edge.Failure{Name: s.Name, Message: s.Message, Status: s.Status}
+	}
+	return &edge.Failure{Name: "IncompleteAnswer", Message: err.Error(), Status: a.Code}
+}
+
+// errorText finds the message in an error of any front door.
+func errorText(body []byte) string {
+	var e struct {
+		Message string `json:"message"`
+		Upper   string `json:"Message"`
+		Error   struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(body, &e) // a page has no message
+	for _, m := range []string{e.Message, e.Upper, e.Error.Message} {
+		if m != "" {
+			return m
+		}
+	}
+	return "an answer without a message"
+}
+
+// retried reports whether a client may be expected to send the call again.
+func retried(f edge.Failure) bool {
+	return f.Status == 0 || f.Status == http.StatusOK || f.Status == 408 || f.Status == 424 || f.Status == 429 || f.Status >= 500
+}

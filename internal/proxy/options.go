@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"net/http"
+	"time"
+
+	"investigator/internal/faults"
+	"investigator/internal/recorder"
+)
+
+// Options says what a Proxy does. Exactly one of Record, Replay and Fork is
+// given.
+type Options struct {
+	Record *RecordOptions
+	Replay []*recorder.Cassette // of foreign agents
+	Fork   *ForkOptions
+
+	// Upstream answers what is forwarded; Replay and a halting Fork need none.
+	Upstream Upstream
+	// Strict tolerates no change in replay.
+	Strict bool
+	// Token has to be sent by clients where it is set.
+	Token string
+	// Tool and NewRun fill the headers of cassettes.
+	Tool   string
+	NewRun func() string
+	Now    func() time.Time // nil means the clock
+	Notify func(Note)       // told what happens, from any goroutine; nil for nobody
+}
+
+// RecordOptions says where runs are written.
+type RecordOptions struct {
+	// Create makes the cassette of a run: the n-th of this proxy, from 1.
+	Create func(n int, h recorder.Header) (*recorder.Writer, error)
+	// Durable holds the end of each answer back until its record is on the disk.
+	// Without it the record follows within milliseconds.
+	Durable bool
+	// MaxOpen bounds the runs that are kept open; the one that was idle for the
+	// longest time is sealed to make room. Zero means 256.
+	MaxOpen int
+}
+
+// ForkOptions says what is changed in which run.
+type ForkOptions struct {
+	Parent *recorder.Cassette
+	Patch  faults.Patch // with its At
+	Live   bool         // go on over the upstream instead of halting
+	// Create makes the fork's cassette; the proxy completes the header's Parent.
+	Create func(h recorder.Header) (*recorder.Writer, error)
+}
+
+// Note is something that happened.
+type Note struct {
+	Kind string // recorded, diverged, halted, forked or trouble
+	Text string
+}
+
+// Upstream sends requests on. The request has its final URL path and no
+// credentials; body is all of it. Do may be called from many goroutines.
+type Upstream interface {
+	// Do returns the answer's head; the body is read by the caller.
+	Do(r *http.Request, body []byte) (*http.Response, error)
+	// Place returns the URL a cassette keeps for an escaped path.
+	Place(path string) string
+}
+
+const (
+	maxBody     = 26 << 20  // the service takes 25 MB
+	maxAnswer   = 256 << 20 // kept of one answer
+	retryWindow = 2 * time.Minute
+	// firstByteWait keeps the AWS SDK for Go from losing answers: see serve.go.
+	firstByteWait = 200 * time.Microsecond
+	maxWaiting    = 30 * time.Second // for the answer a request builds on
+)

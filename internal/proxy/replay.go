@@ -1,0 +1,304 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"investigator/internal/converse"
+	"investigator/internal/edge"
+	"investigator/internal/engine"
+	"investigator/internal/foreign"
+	"investigator/internal/ledger"
+	"investigator/internal/recorder"
+)
+
+// taped is a recorded model call. Its request is rebuilt when it is needed.
+type taped struct {
+	tape  *tape
+	index int
+	seq   int
+	route foreign.Route
+	key   ledger.Sum
+	sum   ledger.Sum // over its conversation
+	named []place    // its tool results
+	used  bool
+}
+
+// place says which event a block of a request came from.
+type place struct {
+	message, block, seq int
+	tool                string
+}
+
+// tape is a cassette being served.
+type tape struct {
+	c     *recorder.Cassette
+	calls []*taped
+}
+
+// replaying answers from cassettes.
+type replaying struct {
+	p     *Proxy
+	tapes []*tape
+	byKey map[ledger.Sum][]*taped
+	bySum map[ledger.Sum]*taped // the first call with that conversation
+
+	mu        sync.Mutex
+	byCall    map[string]*taped // by invocation id
+	tolerated map[foreign.Change]int
+	diverged  []Divergence
+	missed    map[ledger.Sum]bool
+	served    int
+}
+
+func newReplaying(p *Proxy) (*replaying, error) {
+	m := &replaying{
+		p: p, byKey: map[ledger.Sum][]*taped{}, bySum: map[ledger.Sum]*taped{}, byCall: map[string]*taped{},
+		tolerated: map[foreign.Change]int{}, missed: map[ledger.Sum]bool{},
+	}
+	for _, c := range p.o.Replay {
+		if err := m.load(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// load indexes a cassette's model calls and checks its events on the way.
+func (m *replaying) load(c *recorder.Cassette) error {
+	if c.Foreign() == nil {
+		return fmt.Errorf("replay %s: it is a run of investigator's own loop: investigator replay %s", c.Name(), c.Name())
+	}
+	t := &tape{c: c}
+	sums := map[*converse.Thread]ledger.Sum{}
+	_, err := engine.ForeignCalls(c, func(f engine.ForeignCall) error {
+		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route}
+		call.sum = threadSum(sums, f.Asked.Request.Messages)
+		call.key = foreign.Key(f.Asked, call.sum)
+		for _, a := range f.Answered {
+			call.named = append(call.named, place{a.Result.Message, a.Result.Block, a.Call.Seq, a.Call.Use.Name})
+		}
+		t.calls = append(t.calls, call)
+		m.byKey[call.key] = append(m.byKey[call.key], call)
+		if m.bySum[call.sum] == nil {
+			m.bySum[call.sum] = call
+		}
+		return nil
+	}, func(...ledger.Event) error { return nil })
+	m.tapes = append(m.tapes, t)
+	if err != nil {
+		return fmt.Errorf("replay %s: %w", c.Name(), err)
+	}
+	return nil
+}
+
+// threadSum is the sum of foreign.Sums for a thread, computed once a message.
+func threadSum(known map[*converse.Thread]ledger.Sum, t *converse.Thread) ledger.Sum {
+	var todo []*converse.Thread
+	for t != nil {
+		if _, found := known[t]; found {
+			break
+		}
+		todo = append(todo, t)
+		t = t.Parent()
+	}
+	s := known[t]
+	for i := len(todo) - 1; i >= 0; i-- {
+		s = s.Next(foreign.Meaning(todo[i].Last()))
+		known[todo[i]] = s
+	}
+	return s
+}
+
+// asked rebuilds the recorded request.
+func (t *taped) asked() (foreign.Asked, error) {
+	req, err := t.tape.c.Request(t.seq)
+	return foreign.FromRequest(t.route, req), err
+}
+
+func (m *replaying) serve(_ context.Context, c *call, w *writer) {
+	found, d := m.take(c)
+	if found == nil {
+		m.refuse(c, w, d)
+		return
+	}
+	m.answer(c, found, w)
+}
+
+// take finds the recorded call of a request and marks it as used.
+func (m *replaying) take(c *call) (*taped, Divergence) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if again := m.retried(c); again != nil {
+		return again, Divergence{}
+	}
+	var d Divergence
+	for _, t := range m.byKey[c.key] {
+		if t.used {
+			continue
+		}
+		recorded, err := t.asked()
+		if err != nil {
+			return nil, Divergence{Cassette: t.tape.c.Name(), Event: t.seq, Cause: err.Error()}
+		}
+		if recorded.Request.Digest() != c.Request.Digest() {
+			changes, same := foreign.CompareRequests(recorded, c.Asked)
+			if m.p.o.Strict || !same {
+				d = compare(t, recorded, c, m.p.o.Strict)
+				continue
+			}
+			for _, change := range changes {
+				m.tolerated[change]++
+			}
+		}
+		m.use(c, t)
+		return t, d
+	}
+	if d.Event == 0 {
+		d = m.nearest(c)
+	}
+	m.note(c, d)
+	return nil, d
+}
+
+func (m *replaying) use(c *call, t *taped) {
+	t.used = true
+	m.served++
+	if c.invocation != "" {
+		m.byCall[c.invocation] = t
+	}
+}
+
+// retried finds the call that c is another attempt of: it gets the same answer.
+func (m *replaying) retried(c *call) *taped {
+	if c.invocation != "" {
+		if t := m.byCall[c.invocation]; t != nil && t.key == c.key {
+			return t
+		}
+		return nil
+	}
+	var last *taped
+	for _, t := range m.byKey[c.key] {
+		if t.used {
+			last = t
+		}
+	}
+	if last != nil && (c.attempt > 1 || m.failed(last)) {
+		return last
+	}
+	return nil
+}
+
+// failed reports whether the recorded answer is one that clients try again.
+func (m *replaying) failed(t *taped) bool {
+	e, err := t.tape.c.Event(t.seq)
+	if err != nil || e.Type != ledger.ModelFailed {
+		return false
+	}
+	f, err := edge.ParseFailure(e.Data)
+	return err == nil && retried(f)
+}
+
+func (m *replaying) note(c *call, d Divergence) {
+	if m.missed[c.key] {
+		return // the same request again, from a client that retries
+	}
+	m.missed[c.key] = true
+	m.diverged = append(m.diverged, d)
+	m.p.o.Notify(Note{"diverged", d.String()})
+}
+
+func (m *replaying) refuse(c *call, w *writer, d Divergence) {
+	w.fail(c.Asked, http.StatusConflict, "ConflictException", "investigator proxy: "+d.String())
+}
+
+// answer gives the recorded answer as it came.
+func (m *replaying) answer(c *call, t *taped, w *writer) {
+	e, cut, err := recordedAnswer(c.Asked, t)
+	if err != nil {
+		w.fail(c.Asked, http.StatusInternalServerError, "InternalServerException", "investigator proxy: "+err.Error())
+		return
+	}
+	if !cut {
+		w.whole(e.status, e.header, e.body)
+		return
+	}
+	w.head(e.status, e.header)
+	_, _ = w.Write(e.body)
+	w.flush()
+	panic(http.ErrAbortHandler) // it was cut off here when it was recorded
+}
+
+type wireAnswer struct {
+	status int
+	header map[string]string
+	body   []byte
+}
+
+// recordedAnswer is what a client gets for a recorded call. cut says that it
+// ends before its end. What never went over a wire (a patched turn) is encoded.
+func recordedAnswer(a foreign.Asked, t *taped) (wireAnswer, bool, error) {
+	i, err := t.tape.c.EventCount()
+	if err != nil {
+		return wireAnswer{}, false, err
+	}
+	if t.seq > i {
+		return wireAnswer{}, false, errors.New("no such event")
+	}
+	event, err := t.tape.c.Event(t.seq)
+	if err != nil {
+		return wireAnswer{}, false, err
+	}
+	x, err := t.interaction()
+	if err != nil {
+		return wireAnswer{}, false, err
+	}
+	out := wireAnswer{status: x.Code, header: cloned(x.Header), body: x.Response}
+	last := ""
+	if n := len(x.Attempts); n > 0 {
+		last = x.Attempts[n-1].Err
+	}
+	if event.Type == ledger.ModelResponded {
+		if _, err := foreign.ReadAnswer(a.Dialect, x.Response); err != nil || x.Origin == edge.Patched {
+			e, err := foreign.Encode(a, event.Data)
+			return wireAnswer{http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body}, false, err
+		}
+		return out, false, nil
+	}
+	f, err := edge.ParseFailure(event.Data)
+	if err != nil {
+		return out, false, err
+	}
+	if x.Code == http.StatusOK && last != "" {
+		return out, true, nil
+	}
+	if x.Code == 0 || x.Origin == edge.Patched {
+		if f.Status == 0 {
+			f.Name, f.Status = "ServiceUnavailableException", http.StatusServiceUnavailable
+		}
+		e := foreign.EncodeFailure(a, f.Name, f.Message)
+		return wireAnswer{f.Status, map[string]string{"Content-Type": e.ContentType, "X-Amzn-Errortype": f.Name}, e.Body}, false, nil
+	}
+	return out, false, nil
+}
+
+func (t *taped) interaction() (recorder.Interaction, error) {
+	return t.tape.c.InteractionOf(t.seq)
+}
+
+func (m *replaying) close(out *Result) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out.Served, out.Tolerated, out.Diverged = m.served, m.tolerated, m.diverged
+	for _, t := range m.tapes {
+		for _, call := range t.calls {
+			if !call.used {
+				out.LeftOver = append(out.LeftOver, LeftOver{t.c.Name(), call.seq})
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,420 @@
+package proxy
+
+import (
+	"container/list"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"investigator/internal/edge"
+	"investigator/internal/foreign"
+	"investigator/internal/ledger"
+	"investigator/internal/recorder"
+)
+
+// run is one agent's run being recorded. Its fields are guarded by runs.mu.
+type run struct {
+	n       int
+	tag     string
+	writer  *recorder.Writer
+	project foreign.Projector
+	sum     ledger.Sum // over the conversation of the last request
+	key     ledger.Sum // of the last request
+	length  int        // messages in it
+	busy    int        // calls under way
+	held    *held      // a failed call that may be tried again
+	last    struct {
+		invocation string
+	}
+	place *list.Element // in runs.open, by use
+
+	queue   []recorder.Taken
+	queued  int // bytes in queue, about
+	writing bool
+	sealing bool // seal once the queue is written
+	broken  bool // nothing more can be written
+}
+
+// held is a failed call, kept back because the next attempt belongs to it.
+type held struct {
+	c        *call
+	attempts []edge.Attempt
+	ret      edge.Return
+	at       time.Time
+}
+
+// runs tells the runs of the traffic apart and writes them.
+type runs struct {
+	p       *Proxy
+	o       RecordOptions
+	mu      sync.Mutex
+	changed *sync.Cond // a call ended, or a queue was written
+	byTag   map[string]*run
+	bySum   map[ledger.Sum][]*run
+	byKey   map[ledger.Sum][]*run
+	open    *list.List // of *run, the longest idle first
+	made    int
+	names   []string
+	trouble []string
+	bytes   int // queued in all
+}
+
+const (
+	maxOpenRuns = 256
+	maxQueued   = 16 << 20
+	maxNames    = 10_000
+)
+
+func newRuns(p *Proxy, o RecordOptions) *runs {
+	if o.MaxOpen <= 0 {
+		o.MaxOpen = maxOpenRuns
+	}
+	r := &runs{p: p, o: o, byTag: map[string]*run{}, bySum: map[ledger.Sum][]*run{}, byKey: map[ledger.Sum][]*run{}, open: list.New()}
+	r.changed = sync.NewCond(&r.mu)
+	return r
+}
+
+// begin finds the run of a call, or makes it, and marks the call as under way.
+// retry says that it is another attempt of the run's last call.
+func (r *runs) begin(ctx context.Context, c *call) (u *run, retry bool, err error) {
+	stop := context.AfterFunc(ctx, r.wake)
+	defer stop()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	deadline := r.p.o.Now().Add(maxWaiting)
+	for {
+		var wait bool
+		u, retry, wait = r.find(c)
+		if !wait || ctx.Err() != nil || r.p.o.Now().After(deadline) {
+			break
+		}
+		r.changed.Wait()
+	}
+	if u == nil {
+		if u, err = r.make(c); err != nil {
+			return nil, false, err
+		}
+	}
+	if !retry {
+		r.release(u)
+	}
+	r.enter(u, c)
+	return u, retry, nil
+}
+
+func (r *runs) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changed.Broadcast()
+}
+
+// find looks for the run of a call. wait says that it may build on an answer
+// which is still under way. r.mu is held.
+func (r *runs) find(c *call) (u *run, retry, wait bool) {
+	for _, u := range r.byKey[c.key] {
+		if u.tag == c.tag && u.retriedBy(c) {
+			return u, true, false
+		}
+	}
+	if c.tag != "" {
+		return r.byTag[c.tag], false, false
+	}
+	if !sideCall(c.Route.Op) {
+		u, wait = r.extended(c)
+	}
+	if u == nil && !wait {
+		u = r.asksAgain(c)
+	}
+	return u, false, wait
+}
+
+// retriedBy reports whether c is another attempt of the run's last call.
+func (u *run) retriedBy(c *call) bool {
+	switch {
+	case c.invocation != "" && c.invocation == u.last.invocation:
+		return true
+	case u.held == nil || u.busy > 0:
+		return false
+	}
+	return c.attempt > 1 || c.invocation == "" && c.at.Sub(u.held.at) < retryWindow
+}
+
+// extended finds the run whose last request c's conversation begins with.
+func (r *runs) extended(c *call) (u *run, wait bool) {
+	for k := len(c.sums) - 1; k > 0; k-- {
+		for _, u := range r.bySum[c.sums[k-1]] {
+			switch {
+			case u.tag != "" || sideRun(u):
+			case u.busy > 0:
+				wait = true
+			case len(c.results) > 0 && u.project.Waits() && !u.project.WaitsFor(c.results):
+			default:
+				return u, false
+			}
+		}
+		if wait {
+			return nil, true
+		}
+	}
+	if len(c.results) == 0 {
+		return nil, false
+	}
+	for e := r.open.Back(); e != nil; e = e.Prev() { // the history was edited; its calls still have their ids
+		if u := e.Value.(*run); u.tag == "" && u.busy == 0 && u.project.WaitsFor(c.results) {
+			return u, false
+		}
+	}
+	return nil, false
+}
+
+// asksAgain finds the run whose last request was the same and whose agent is
+// not in the middle of something: it polls.
+func (r *runs) asksAgain(c *call) *run {
+	if sideCall(c.Route.Op) {
+		for e := r.open.Back(); e != nil; e = e.Prev() {
+			if u := e.Value.(*run); u.tag == "" && sideRun(u) {
+				return u
+			}
+		}
+		return nil
+	}
+	for _, u := range r.byKey[c.key] {
+		if u.tag == "" && u.busy == 0 && !u.project.Waits() {
+			return u
+		}
+	}
+	return nil
+}
+
+// sideCall reports whether an operation is no model turn. Such calls have a run
+// of their own: they may stand between a tool call and its result.
+func sideCall(op foreign.Op) bool {
+	return op == foreign.OpCountTokens || op == foreign.OpApplyGuardrail
+}
+
+func sideRun(u *run) bool { return u.length < 0 }
+
+// make creates the cassette of a new run. r.mu is held.
+func (r *runs) make(c *call) (*run, error) {
+	h, err := foreignHeader(r.p.o, c)
+	if err != nil {
+		return nil, err
+	}
+	w, err := r.o.Create(r.made+1, h)
+	if err != nil {
+		return nil, err
+	}
+	r.made++
+	if len(r.names) < maxNames {
+		r.names = append(r.names, w.Path())
+	}
+	return r.adopt(w, c.tag, foreign.Projector{}), nil
+}
+
+func (r *runs) adopt(w *recorder.Writer, tag string, p foreign.Projector) *run {
+	u := &run{n: r.made, tag: tag, writer: w, project: p}
+	u.place = r.open.PushBack(u)
+	if tag != "" {
+		r.byTag[tag] = u
+	}
+	r.makeRoom()
+	return u
+}
+
+func foreignHeader(o Options, c *call) (recorder.Header, error) {
+	start, err := foreign.Start(c.Asked)
+	if err != nil {
+		return recorder.Header{}, err
+	}
+	who, err := ledger.CanonValue(recorder.Foreign{Client: clientOf(c.header), Tag: c.tag})
+	if err != nil {
+		return recorder.Header{}, err
+	}
+	return recorder.Header{
+		Tool: o.Tool, Run: o.NewRun(), Started: o.Now().UTC().Format(time.RFC3339), Start: start,
+		Extra: map[string]json.RawMessage{recorder.ForeignMember: who},
+	}, nil
+}
+
+// makeRoom seals the run that was idle for the longest time where too many are
+// open.
+func (r *runs) makeRoom() {
+	for r.open.Len() > r.o.MaxOpen {
+		u := r.idle()
+		if u == nil {
+			return
+		}
+		r.end(u)
+	}
+}
+
+func (r *runs) idle() *run {
+	for e := r.open.Front(); e != nil; e = e.Next() {
+		if u := e.Value.(*run); u.busy == 0 && len(u.queue) == 0 && !u.writing && u.project.Turn() > 0 {
+			return u
+		}
+	}
+	return nil
+}
+
+func (r *runs) enter(u *run, c *call) {
+	forget(r.bySum, u.sum, u)
+	forget(r.byKey, u.key, u)
+	u.sum, u.key, u.length = c.last(), c.key, len(c.sums)
+	if sideCall(c.Route.Op) {
+		u.length = -1
+	}
+	u.last.invocation = c.invocation
+	r.bySum[u.sum] = append(r.bySum[u.sum], u)
+	r.byKey[u.key] = append(r.byKey[u.key], u)
+	u.busy++
+	r.open.MoveToBack(u.place)
+}
+
+func forget(m map[ledger.Sum][]*run, key ledger.Sum, u *run) {
+	list := m[key]
+	for i, v := range list {
+		if v == u {
+			list = append(list[:i:i], list[i+1:]...)
+			break
+		}
+	}
+	if len(list) == 0 {
+		delete(m, key)
+		return
+	}
+	m[key] = list
+}
+
+// took takes the return of a call. It returns when the record waits to be
+// written, or when it is on the disk if the run is durable.
+func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	u.busy--
+	if retry && u.held != nil {
+		u.held = nil // its attempts are in ret
+	}
+	if f, err := edge.ParseFailure(ret.Body); ret.Failed && err == nil && retried(f) {
+		u.held = &held{c: c, attempts: ret.Wire.Attempts, ret: ret, at: r.p.o.Now()}
+	} else {
+		r.project(u, c, ret)
+	}
+	r.changed.Broadcast()
+	for r.bytes > maxQueued {
+		r.changed.Wait()
+	}
+	for r.o.Durable && !u.broken && (len(u.queue) > 0 || u.writing) {
+		r.changed.Wait()
+	}
+}
+
+// earlier returns the attempts that were made of a call before.
+func (r *runs) earlier(u *run, retry bool) []edge.Attempt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !retry || u.held == nil {
+		return nil
+	}
+	return u.held.attempts
+}
+
+// release records a failed call that was not tried again.
+func (r *runs) release(u *run) {
+	if h := u.held; h != nil {
+		u.held = nil
+		r.project(u, h.c, h.ret)
+	}
+}
+
+// project derives the events of a call and queues them.
+func (r *runs) project(u *run, c *call, ret edge.Return) {
+	next, answered := u.project.Results(c.Asked)
+	var list []recorder.Taken
+	for _, a := range answered {
+		list = append(list, recorder.Taken(a.Taken))
+	}
+	next, taken := next.Answer(c.Request, ret)
+	u.project = next
+	r.enqueue(u, append(list, recorder.Taken(taken)), len(c.raw)+len(ret.Body))
+}
+
+func (r *runs) enqueue(u *run, list []recorder.Taken, size int) {
+	if u.broken {
+		return
+	}
+	u.queue = append(u.queue, list...)
+	u.queued += size
+	r.bytes += size
+	if !u.writing {
+		u.writing = true
+		go r.write(u)
+	}
+}
+
+// write writes a run's queue until it is empty: what gathers while one write is
+// on its way to the disk goes with the next.
+func (r *runs) write(u *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(u.queue) > 0 && !u.broken {
+		list, size := u.queue, u.queued
+		u.queue, u.queued = nil, 0
+		r.mu.Unlock()
+		err := u.writer.TookAll(list)
+		r.mu.Lock()
+		r.bytes -= size
+		if err != nil {
+			r.broke(u, err)
+		}
+		r.changed.Broadcast()
+	}
+	u.writing = false
+	r.changed.Broadcast()
+}
+
+func (r *runs) broke(u *run, err error) {
+	u.broken, u.queue = true, nil
+	r.bytes -= u.queued
+	u.queued = 0
+	text := fmt.Sprintf("%s is not recorded any further: %v", u.writer.Path(), err)
+	r.trouble = append(r.trouble, text)
+	r.p.o.Notify(Note{"trouble", text})
+}
+
+// end seals a run and forgets it. A run that waits for tools stays unfinished.
+func (r *runs) end(u *run) {
+	r.release(u)
+	for len(u.queue) > 0 || u.writing {
+		r.changed.Wait()
+	}
+	r.open.Remove(u.place)
+	forget(r.bySum, u.sum, u)
+	forget(r.byKey, u.key, u)
+	if r.byTag[u.tag] == u {
+		delete(r.byTag, u.tag)
+	}
+	if finished, ends := u.project.Finished(); ends && !u.broken {
+		if err := u.writer.Finish(finished); err != nil {
+			r.broke(u, err)
+		}
+	}
+	_ = u.writer.Close() // every line is on the disk already
+	u.broken = true
+}
+
+// close ends all runs.
+func (r *runs) close(out *Result) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.open.Len() > 0 {
+		r.end(r.open.Front().Value.(*run))
+	}
+	out.Recorded, out.Troubles = r.names, r.trouble
+	if len(r.trouble) > 0 {
+		return fmt.Errorf("record: %s", r.trouble[0])
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package proxy
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"investigator/internal/foreign"
+	"investigator/internal/ledger"
+)
+
+// mode answers calls in one of the three ways.
+type mode interface {
+	serve(ctx context.Context, c *call, w *writer)
+	close(*Result) error
+}
+
+// Proxy is an http.Handler in front of Bedrock.
+type Proxy struct {
+	o      Options
+	mode   mode
+	serial atomic.Int64 // of request ids
+	calls  atomic.Int64
+}
+
+// New makes a proxy. The error says what the options lack.
+func New(o Options) (*Proxy, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Notify == nil {
+		o.Notify = func(Note) {}
+	}
+	p := &Proxy{o: o}
+	var err error
+	switch {
+	case o.Record != nil:
+		p.mode, err = newRecording(p)
+	case o.Fork != nil:
+		p.mode, err = newForking(p)
+	case len(o.Replay) > 0:
+		p.mode, err = newReplaying(p)
+	default:
+		err = errors.New("make proxy: expected a place to record, cassettes to replay or a fork, found none")
+	}
+	return p, err
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w := &writer{ResponseWriter: rw, id: p.serial.Add(1)}
+	if name, message := p.unwelcome(r); name != "" {
+		w.fail(foreign.Asked{}, http.StatusForbidden, name, message)
+		return
+	}
+	route, found := foreign.ParseRoute(r.URL.EscapedPath())
+	if !found || r.Method != http.MethodPost {
+		w.fail(foreign.Asked{}, http.StatusNotFound, "UnknownOperationException", fmt.Sprintf(
+			"investigator proxy: %s %s is no operation it records; it knows Converse, ConverseStream, InvokeModel, InvokeModelWithResponseStream, CountTokens, ApplyGuardrail, /openai/v1/chat/completions and /anthropic/v1/messages", r.Method, r.URL.EscapedPath()))
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxBody))
+	w.ready = time.Now().Add(firstByteWait)
+	if err != nil {
+		w.fail(foreign.Asked{Route: route}, http.StatusBadRequest, "ValidationException", "investigator proxy: read request body: "+err.Error())
+		return
+	}
+	asked, err := foreign.ReadRequest(route, body)
+	if err != nil {
+		w.fail(foreign.Asked{Route: route}, http.StatusBadRequest, "ValidationException", "investigator proxy: "+err.Error())
+		return
+	}
+	p.calls.Add(1)
+	p.mode.serve(r.Context(), newCall(asked, body, r.Header, p.o.Now()), w)
+}
+
+// unwelcome says why a request is refused before it is read: the port spends
+// money, and a web page can reach loopback.
+func (p *Proxy) unwelcome(r *http.Request) (name, message string) {
+	if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
+		return "AccessDeniedException", "investigator proxy: requests of web pages are refused"
+	}
+	if p.o.Token == "" {
+		if host := hostOf(r.Host); !isLoopback(host) {
+			return "AccessDeniedException", fmt.Sprintf("investigator proxy: expected a loopback host, found %q", host)
+		}
+		return "", ""
+	}
+	for _, sent := range tokensOf(r.Header) {
+		if subtle.ConstantTimeCompare([]byte(sent), []byte(p.o.Token)) == 1 {
+			return "", ""
+		}
+	}
+	return "AccessDeniedException", "investigator proxy: this port wants its token: as bearer key, as X-Api-Key, or as AWS_ACCESS_KEY_ID"
+}
+
+// tokensOf lists where a client can put a token without a change of its code.
+func tokensOf(h http.Header) []string {
+	auth := h.Get("Authorization")
+	_, credential, _ := strings.Cut(auth, "Credential=")
+	key, _, _ := strings.Cut(credential, "/")
+	return []string{strings.TrimPrefix(auth, "Bearer "), key, h.Get("X-Api-Key"), h.Get("X-Investigator-Token")}
+}
+
+func hostOf(hostPort string) string {
+	if host, _, err := net.SplitHostPort(hostPort); err == nil {
+		return host
+	}
+	return strings.Trim(hostPort, "[]")
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Listen opens the port. An address that is not loopback needs open set, and a
+// Proxy with a token.
+func Listen(addr string, open bool) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: expected HOST:PORT: %w", addr, err)
+	}
+	if !open && !isLoopback(host) {
+		return nil, fmt.Errorf("listen on %q: expected a loopback address such as 127.0.0.1:8779; anybody who reaches another one spends on your account", addr)
+	}
+	return net.Listen("tcp", addr)
+}
+
+// Serve answers on l until ctx ends, and then lets calls under way finish for
+// a moment.
+func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	srv := &http.Server{Handler: h, Protocols: new(http.Protocols), ReadHeaderTimeout: time.Minute}
+	srv.Protocols.SetHTTP1(true)
+	srv.Protocols.SetUnencryptedHTTP2(true) // the AWS SDK for JavaScript speaks nothing else
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	select {
+	case err := <-done:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	defer cancel()
+	if srv.Shutdown(end) != nil {
+		_ = srv.Close() // what is still open was given its time
+	}
+	<-done
+	return nil
+}
+
+// writer delays the first byte: a body closed by the AWS SDK for Go right after
+// its Do returns makes net/http drop a connection whose request it has not
+// finished writing, and an answer that comes at once is lost with it.
+type writer struct {
+	http.ResponseWriter
+	id      int64
+	ready   time.Time
+	started bool
+}
+
+func (w *writer) head(status int, header map[string]string) {
+	if wait := time.Until(w.ready); wait > 0 {
+		time.Sleep(wait)
+	}
+	h := w.Header()
+	for name, value := range header {
+		h.Set(name, value)
+	}
+	h.Set("X-Amzn-Requestid", fmt.Sprintf("00000000-0000-4000-8000-%012d", w.id))
+	w.started = true
+	w.WriteHeader(status)
+}
+
+func (w *writer) flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() } // writers without it hold nothing back
+
+// whole answers in one piece.
+func (w *writer) whole(status int, header map[string]string, body []byte) {
+	header = cloned(header)
+	header["Content-Length"] = fmt.Sprint(len(body))
+	w.head(status, header)
+	_, _ = w.Write(body) // a client that went away needs no answer
+}
+
+func cloned(m map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// fail answers in the service's error shape.
+func (w *writer) fail(a foreign.Asked, status int, name, message string) {
+	e := foreign.EncodeFailure(a, name, message)
+	header := map[string]string{"Content-Type": e.ContentType, "X-Amzn-Errortype": name}
+	if status == http.StatusConflict {
+		header["X-Should-Retry"] = "false" // two clients try a 409 again without it
+	}
+	w.whole(status, header, e.Body)
+}
+
+// Result is what a proxy did, once it is closed.
+type Result struct {
+	Calls     int64                  `json:"calls"`
+	Recorded  []string               `json:"recorded,omitempty"`
+	Served    int                    `json:"served,omitempty"`
+	Tolerated map[foreign.Change]int `json:"tolerated,omitempty"`
+	Diverged  []Divergence           `json:"diverged,omitempty"`
+	LeftOver  []LeftOver             `json:"left_over,omitempty"`
+	Fork      *Forked                `json:"fork,omitempty"`
+	Troubles  []string               `json:"troubles,omitempty"`
+}
+
+// LeftOver is a recorded model call that nobody asked for.
+type LeftOver struct {
+	Cassette string `json:"cassette"`
+	Event    int    `json:"event"`
+}
+
+// Close ends the proxy after its last call: runs that ended are sealed. The
+// error is about what could not be written.
+func (p *Proxy) Close() (Result, error) {
+	r := Result{Calls: p.calls.Load()}
+	err := p.mode.close(&r)
+	return r, err
+}
+
+func sumOf(s []ledger.Sum, i int) ledger.Sum {
+	if i <= 0 || i > len(s) {
+		return ledger.Sum{}
+	}
+	return s[i-1]
+}

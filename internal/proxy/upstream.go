@@ -1,0 +1,249 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"investigator/internal/foreign"
+	"investigator/internal/rule"
+)
+
+// BedrockOptions says where Bedrock is and who pays.
+type BedrockOptions struct {
+	URL             string // "" for the region's own endpoints; http for loopback alone
+	Region, Profile string
+}
+
+// Bedrock is the real upstream, or what stands in its place at a URL.
+type Bedrock struct {
+	base   *url.URL // nil: by region and operation
+	region string
+	creds  aws.CredentialsProvider // nil: a bearer key, or nothing where the upstream is loopback
+	bearer string
+	client *http.Client
+	signer *v4.Signer
+}
+
+const (
+	bearerVariable = "AWS_BEARER_TOKEN_BEDROCK"
+	probeTimeout   = 3 * time.Second // the last source of credentials hangs off EC2
+)
+
+// NewBedrock finds region and credentials. Without credentials it passes bearer
+// keys of clients; the error says that there is no region, or that the URL
+// would carry credentials in the clear.
+func NewBedrock(ctx context.Context, o BedrockOptions) (*Bedrock, error) {
+	b := &Bedrock{bearer: os.Getenv(bearerVariable), signer: v4.NewSigner()}
+	if o.URL != "" {
+		u, err := url.Parse(strings.TrimSuffix(o.URL, "/"))
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, fmt.Errorf("set up upstream: expected an http or https URL, found %q", o.URL)
+		}
+		if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+			return nil, fmt.Errorf("set up upstream %q: http is for loopback alone, because requests carry credentials; use https", o.URL)
+		}
+		b.base = u
+	}
+	var load []func(*config.LoadOptions) error
+	if o.Region != "" {
+		load = append(load, config.WithRegion(o.Region))
+	}
+	if o.Profile != "" {
+		load = append(load, config.WithSharedConfigProfile(o.Profile))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fmt.Errorf("set up upstream: read the AWS configuration: %w", err)
+	}
+	b.client = clientFrom(cfg)
+	b.region = cfg.Region
+	if b.region == "" && b.base == nil {
+		return nil, errors.New("set up upstream: no AWS region is configured; set AWS_REGION or --region, or name an --upstream")
+	}
+	if b.region == "" {
+		b.region = "us-east-1"
+	}
+	b.creds = b.probe(ctx, cfg)
+	return b, nil
+}
+
+func clientFrom(cfg aws.Config) *http.Client {
+	buildable, ok := cfg.HTTPClient.(*awshttp.BuildableClient)
+	if !ok {
+		buildable = awshttp.NewBuildableClient()
+	}
+	tr := buildable.GetTransport()
+	tr.DisableCompression = true // bytes are kept as they come
+	tr.MaxIdleConns, tr.MaxIdleConnsPerHost = 512, 512
+	return &http.Client{
+		Transport:     tr,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // credentials would follow
+	}
+}
+
+// probe returns the chain of credentials if it has any.
+func (b *Bedrock) probe(ctx context.Context, cfg aws.Config) aws.CredentialsProvider {
+	if b.bearer != "" || cfg.Credentials == nil || aws.IsCredentialsProvider(cfg.Credentials, aws.AnonymousCredentials{}) {
+		return nil
+	}
+	if b.base != nil && isLoopback(b.base.Hostname()) && os.Getenv("AWS_ACCESS_KEY_ID") == "" {
+		return nil // a stand-in on this machine takes none
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if found, err := cfg.Credentials.Retrieve(ctx); err != nil || !found.HasKeys() {
+		return nil
+	}
+	return cfg.Credentials
+}
+
+// Signs says how requests are authorised, for people.
+func (b *Bedrock) Signs() string {
+	switch {
+	case b.bearer != "":
+		return "with the Bedrock API key of " + bearerVariable
+	case b.creds != nil:
+		return "with the AWS credentials found here"
+	}
+	return "with the bearer keys of clients, as there are no AWS credentials here"
+}
+
+// host is the URL of an operation.
+func (b *Bedrock) host(path string) (base, service string) {
+	service = "bedrock"
+	name := "https://bedrock-runtime." + b.region + ".amazonaws.com"
+	if strings.HasPrefix(path, "/anthropic/") {
+		name, service = "https://bedrock-mantle."+b.region+".api.aws", "bedrock-mantle"
+	}
+	if b.base != nil {
+		return b.base.String(), service
+	}
+	return name, service
+}
+
+// Place implements Upstream: AWS's own URL, wherever the request really went.
+func (b *Bedrock) Place(path string) string {
+	own := Bedrock{region: b.region}
+	base, _ := own.host(path)
+	return base + path
+}
+
+// Do implements Upstream.
+func (b *Bedrock) Do(r *http.Request, body []byte) (*http.Response, error) {
+	base, service := b.host(r.URL.EscapedPath())
+	u, err := url.Parse(base + r.URL.EscapedPath())
+	if err != nil {
+		return nil, err
+	}
+	r.URL, r.Host = u, u.Host
+	r.ContentLength = int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.Body, _ = r.GetBody()
+	if err := b.authorize(r, body, service); err != nil {
+		return nil, err
+	}
+	return b.client.Do(r)
+}
+
+func (b *Bedrock) authorize(r *http.Request, body []byte, service string) error {
+	if b.bearer != "" {
+		r.Header.Set("Authorization", "Bearer "+b.bearer)
+		return nil
+	}
+	if b.creds == nil {
+		return nil // a bearer key of the client may be there
+	}
+	r.Header.Del("Authorization")
+	r.Header.Del("X-Api-Key")
+	found, err := b.creds.Retrieve(r.Context())
+	if err != nil {
+		return fmt.Errorf("find credentials: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	return b.signer.SignHTTP(r.Context(), found, r, hex.EncodeToString(sum[:]), service, b.region, time.Now())
+}
+
+// outgoing is the request to send on: an allow-list of the client's headers.
+// Its signature covers our host and is worth nothing elsewhere; a bearer key is
+// kept for an upstream without credentials of its own.
+func outgoing(ctx context.Context, c *call, path string) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://upstream"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range c.header {
+		if forwarded(name) {
+			r.Header[name] = values
+		}
+	}
+	if auth := c.header.Get("Authorization"); strings.HasPrefix(auth, "Bearer ") {
+		r.Header.Set("Authorization", auth)
+	}
+	if key := c.header.Get("X-Api-Key"); key != "" {
+		r.Header.Set("X-Api-Key", key)
+	}
+	return r, nil
+}
+
+func forwarded(name string) bool {
+	switch name {
+	case "Content-Type", "Accept", "User-Agent", "Amz-Sdk-Invocation-Id", "Amz-Sdk-Request", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta", "X-Stainless-Retry-Count":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Amzn-Bedrock-")
+}
+
+// RuleUpstream is the rule model behind Bedrock's shapes: no account, no
+// network. It answers Converse, ConverseStream, CountTokens and ApplyGuardrail.
+type RuleUpstream struct{}
+
+// Place implements Upstream.
+func (RuleUpstream) Place(path string) string { return "https://rule.invalid" + path }
+
+// Do implements Upstream.
+func (RuleUpstream) Do(r *http.Request, body []byte) (*http.Response, error) {
+	route, _ := foreign.ParseRoute(r.URL.EscapedPath())
+	asked, err := foreign.ReadRequest(route, body)
+	if err != nil {
+		return nil, err
+	}
+	var e foreign.Encoded
+	switch {
+	case asked.Dialect == foreign.Converse:
+		e, err = foreign.Encode(asked, rule.Respond(asked.Request))
+	case route.Op == foreign.OpCountTokens:
+		e = foreign.Encoded{ContentType: "application/json", Body: fmt.Appendf(nil, `{"inputTokens":%d}`, len(body)/4)}
+	case route.Op == foreign.OpApplyGuardrail:
+		e = foreign.Encoded{ContentType: "application/json", Body: []byte(`{"action":"NONE","assessments":[],"outputs":[],"usage":{}}`)}
+	default:
+		refused := foreign.EncodeFailure(asked, "ValidationException", "the rule model speaks Converse and ConverseStream, not "+string(route.Op))
+		return response(http.StatusBadRequest, "ValidationException", refused), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return response(http.StatusOK, "", e), nil
+}
+
+func response(status int, errorType string, e foreign.Encoded) *http.Response {
+	h := http.Header{"Content-Type": {e.ContentType}}
+	if errorType != "" {
+		h.Set("X-Amzn-Errortype", errorType)
+	}
+	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(bytes.NewReader(e.Body)), ContentLength: int64(len(e.Body))}
+}

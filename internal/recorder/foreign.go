@@ -1,0 +1,95 @@
+package recorder
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"investigator/internal/edge"
+	"investigator/internal/ledger"
+)
+
+// ForeignMember is the header member (in Extra) of a cassette whose events were
+// derived from the traffic of an agent that is not ours.
+const ForeignMember = "foreign"
+
+// Foreign is what is known of such an agent.
+type Foreign struct {
+	Client string `json:"client,omitempty"` // the product that its User-Agent names first
+	Tag    string `json:"tag,omitempty"`    // what the run was called by its agent
+}
+
+// Foreign says whose run this is, nil for a run of our own loop.
+func (c *Cassette) Foreign() *Foreign {
+	raw, found := c.header.Extra[ForeignMember]
+	if !found {
+		return nil
+	}
+	var f Foreign
+	_ = json.Unmarshal(raw, &f) // the member alone says that it is foreign
+	return &f
+}
+
+// Taken is one return with its events, as Took takes them.
+type Taken struct {
+	Call   edge.Call
+	Return edge.Return
+	Events []ledger.Event
+}
+
+// TookAll records several returns, in order, with one write: all of them are on
+// the disk when it returns nil. run.finished must not be among their events.
+func (w *Writer) TookAll(list []Taken) error {
+	next := *w
+	var text []byte
+	for _, t := range list {
+		if err := next.ready(t.Events); err != nil {
+			return err
+		}
+		after, l, err := next.line(t.Call, t.Return, t.Events)
+		if err != nil {
+			return fmt.Errorf("record event %d: %w", t.Events[0].Seq, err)
+		}
+		next = after
+		line := next.finishLine(l.append(nil))
+		if err := readsBack(line, l); err != nil {
+			return fmt.Errorf("record event %d: %w", t.Events[0].Seq, err)
+		}
+		text = append(text, line...)
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	if err := w.write(text); err != nil {
+		return err
+	}
+	next.size = w.size
+	*w = next
+	return nil
+}
+
+// Finish seals and closes the cassette of a run that ended after its last
+// return, which was recorded before anybody knew.
+func (w *Writer) Finish(finished ledger.Event) error {
+	if err := w.ready([]ledger.Event{finished}); err != nil {
+		return err
+	}
+	if finished.Type != ledger.RunFinished || w.count == 0 {
+		return fmt.Errorf("seal after event %d: expected run.finished after a return, found %s", w.seq, finished.Type)
+	}
+	next := *w
+	if err := w.write(next.appendSeal(nil, finished)); err != nil {
+		return err
+	}
+	next.size = w.size
+	*w = next
+	return w.Close()
+}
+
+// InteractionOf decodes the interaction that an event came with.
+func (c *Cassette) InteractionOf(seq int) (Interaction, error) {
+	_, m, err := c.at(seq)
+	if err != nil {
+		return Interaction{}, err
+	}
+	return c.Interaction(m.interaction)
+}
