@@ -65,6 +65,8 @@ func Replay(ctx context.Context, c *recorder.Cassette, o ReplayOptions) (Replaye
 	switch {
 	case errors.As(err, &diverged):
 		out.Divergence = &diverged.Divergence
+	case errors.Is(err, errBeyond):
+		out.Unfinished = true
 	case errors.As(err, &ended):
 		out.Unfinished = !c.Sealed()
 		if c.Sealed() {
@@ -205,6 +207,10 @@ func (c *comparer) Took(call edge.Call, r edge.Return, events []ledger.Event) er
 	return nil
 }
 
+// errBeyond ends the replay of an unfinished recording after its last event. It
+// may end between a tool call and its return, and the tool ran for real.
+var errBeyond = errors.New("the recording ends here")
+
 func (c *comparer) compare(e ledger.Event) error {
 	sum := c.sum.Add(e)
 	recorded, err := c.cassette.LedgerSum(e.Seq)
@@ -213,6 +219,9 @@ func (c *comparer) compare(e ledger.Event) error {
 			c.sum = sum // the recording was cut between the last return and the seal
 			c.result.Events++
 			return nil
+		}
+		if !c.cassette.Sealed() {
+			return errBeyond
 		}
 		return &Diverged{Divergence{Seq: e.Seq, Type: e.Type, Problem: "extra", In: "event", Now: e.Data, Cause: "the recording ends before it"}}
 	}
