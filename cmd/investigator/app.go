@@ -34,6 +34,8 @@ func newApp(sh *shell) *cli.App {
 		Writer:          sh.out,
 		ErrWriter:       sh.err,
 		Description:     exitText,
+		// A JSON value has commas of its own.
+		DisableSliceFlagSeparator: true,
 		// The library would print and exit by itself; statuses are ours.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   usageProblem,

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -23,14 +25,22 @@ import (
 const defaultModel = "global.anthropic.claude-sonnet-4-6"
 
 func modelFlags() []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "model", EnvVars: []string{"INVESTIGATOR_MODEL"}, Value: defaultModel, Usage: "model id, inference profile or ARN on Bedrock; rule for the offline rule model"},
+	own := []cli.Flag{
+		&cli.StringFlag{Name: "model", EnvVars: []string{"INVESTIGATOR_MODEL"}, Usage: "model id, inference profile or ARN on Bedrock (default: " + defaultModel + "); rule for the offline rule model"},
 		&cli.StringFlag{Name: "fallback", Usage: "rule: go on with the rule model if the first call cannot reach Bedrock"},
 		&cli.StringFlag{Name: "temperature", Usage: "0 to 1, where the model accepts it"},
 		&cli.IntFlag{Name: "max-output", Usage: "tokens one answer may have (default 4096)"},
 		&cli.StringFlag{Name: "cache", Usage: "prompt caching: 5m where supported by default, 1h, or off"},
-		&cli.StringFlag{Name: "prices", Usage: "price table to use instead of the built-in one"},
-	}, endpointFlags()...)
+	}
+	return append(append(own, callFlags()...), endpointFlags()...)
+}
+
+// callFlags say how long one call may take, and what it costs.
+func callFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.DurationFlag{Name: "call-timeout", Usage: "end the run if one model call, with all its attempts, takes longer than `DURATION` (default 15m)"},
+		&cli.StringFlag{Name: "prices", Usage: "price table `FILE` to use instead of the built-in one"},
+	}
 }
 
 // endpointFlags say where Bedrock is and how it is asked.
@@ -43,11 +53,19 @@ func endpointFlags() []cli.Flag {
 	}
 }
 
+// orDefault names the default model where none is named. An environment variable
+// that is set to nothing names none.
+func (o modelOptions) orDefault() modelOptions {
+	o.id = cmp.Or(o.id, defaultModel)
+	return o
+}
+
 type modelOptions struct {
 	id, fallback, region, profile, endpoint string
 	noStream                                bool
 	temperature, prices, cache              string
 	maxTokens                               int
+	callTimeout                             time.Duration
 }
 
 func modelOptionsOf(c *cli.Context) modelOptions {
@@ -55,6 +73,7 @@ func modelOptionsOf(c *cli.Context) modelOptions {
 		id: c.String("model"), fallback: c.String("fallback"), region: c.String("region"), profile: c.String("profile"),
 		endpoint: c.String("endpoint-url"), noStream: c.Bool("no-stream"), temperature: c.String("temperature"),
 		prices: c.String("prices"), cache: c.String("cache"), maxTokens: c.Int("max-output"),
+		callTimeout: c.Duration("call-timeout"),
 	}
 }
 
@@ -99,7 +118,8 @@ func takeChair(ctx context.Context, sh *shell, o modelOptions) (chair, error) {
 	}
 	if o.fallback == prompt.RuleModel {
 		sh.notes().Line(report.Yellow, "%s cannot be reached (%s): the rule model takes its place", o.id, err.Error())
-		return ruleChair(fmt.Sprintf("%s could not be reached: %v", o.id, err)), nil
+		// Without the SDK's own words, which may name files of this machine.
+		return ruleChair(fmt.Sprintf("%s could not be reached: %s", o.id, setup.Failure.Message)), nil
 	}
 	return chair{}, err
 }
@@ -114,7 +134,7 @@ func bedrockChair(ctx context.Context, sh *shell, o modelOptions) (chair, error)
 		return chair{}, err
 	}
 	e, err := bedrock.New(ctx, bedrock.Options{
-		Model: o.id, Region: o.region, Profile: o.profile, EndpointURL: o.endpoint, Stream: !o.noStream, Watch: sh.watchModel(),
+		Model: o.id, Region: o.region, Profile: o.profile, EndpointURL: o.endpoint, Stream: !o.noStream, CallTimeout: o.callTimeout, Watch: sh.speech.watch(),
 	})
 	if err != nil {
 		return chair{}, err
@@ -138,18 +158,4 @@ func openPrices(file string) (price.Table, error) {
 		return t, fmt.Errorf("read prices %s: %w", file, err)
 	}
 	return t, nil
-}
-
-// watchModel shows on a terminal what the model says while it says it, and how
-// long a retry waits. In pipes it shows nothing.
-func (sh *shell) watchModel() bedrock.Watch {
-	if !sh.errTTY {
-		return bedrock.Watch{}
-	}
-	p := sh.notes()
-	return bedrock.Watch{
-		Text:    p.Stream,
-		Discard: func() { p.Stream("\n(the answer broke off and is asked again)\n") },
-		Wait:    func(w bedrock.Wait) { p.Line(report.Yellow, "%s", w.String()) },
-	}
 }

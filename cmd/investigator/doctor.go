@@ -22,7 +22,7 @@ fraction of a cent and proves that the model answers.`,
 			jsonFlag(),
 		}, endpointFlags()...)...),
 		Action: func(c *cli.Context) error {
-			return doctor(c.Context, sh, modelOptionsOf(c), c.Bool("call"), c.Bool("json"))
+			return doctor(c.Context, sh, modelOptionsOf(c).orDefault(), c.Bool("call"), c.Bool("json"))
 		},
 	}
 }

@@ -87,9 +87,9 @@ func complain(p *report.Printer, err error) {
 	}
 	if errors.Is(err, context.Canceled) {
 		p.Line(report.Plain, "investigator: interrupted; what was recorded is kept")
-		return
+	} else {
+		p.Line(report.Plain, "investigator: %s", err.Error())
 	}
-	p.Line(report.Plain, "investigator: %s", err.Error())
 	if h := hintOf(err); h != "" {
 		p.Line(report.Plain, "hint: %s", h)
 	}

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"investigator/internal/converse"
 	"investigator/internal/edge"
 	"investigator/internal/engine"
 	"investigator/internal/faults"
@@ -44,6 +47,7 @@ Faults: ` + faultNames(),
 			&cli.StringFlag{Name: "unseen", Value: "run", Usage: "a tool call the parent never made: run, refuse or stop"},
 			&cli.BoolFlag{Name: "allow-writes", Usage: "execute tools that are not declared as reading"},
 			&cli.IntFlag{Name: "samples", Value: 1, Usage: "with --mode live: how many futures to sample"},
+			&cli.DurationFlag{Name: "timeout", Usage: "with --mode live: end the run after `DURATION`"},
 			outFlag(), jsonFlag(),
 		}, append(patchFlags(), forkModelFlags()...)...),
 		Action: func(c *cli.Context) error {
@@ -64,6 +68,7 @@ type forkOptions struct {
 	patch                  patchOptions
 	model                  modelOptions
 	modelGiven             bool
+	timeout                time.Duration
 }
 
 func forkOptionsOf(c *cli.Context) (forkOptions, error) {
@@ -71,6 +76,7 @@ func forkOptionsOf(c *cli.Context) (forkOptions, error) {
 		mode: c.String("mode"), world: c.String("world"), out: c.String("out"), at: c.Int("at"), samples: c.Int("samples"),
 		unseen: engine.Unseen(c.String("unseen")), writes: c.Bool("allow-writes"), json: c.Bool("json"),
 		patch: patchOptionsOf(c), model: modelOptionsOf(c), modelGiven: c.IsSet("model"),
+		timeout: c.Duration("timeout"),
 	}
 	if o.mode == "resample" {
 		o.mode = "live"
@@ -82,6 +88,8 @@ func forkOptionsOf(c *cli.Context) (forkOptions, error) {
 		return o, usagef("investigator show CASSETTE lists the events; then --at SEQ", "--at: expected the event to change, found none")
 	case o.mode != "halt" && o.mode != "live":
 		return o, usagef("--mode halt or --mode live", "--mode: expected halt or live, found %q", o.mode)
+	case o.modelGiven && o.model.id == "":
+		return o, usagef("--model ID, or leave it out to keep the parent's", "--model: expected a model, found none")
 	case o.unseen != engine.UnseenRun && o.unseen != engine.UnseenRefuse && o.unseen != engine.UnseenStop:
 		return o, usagef("", "--unseen: expected run, refuse or stop, found %q", o.unseen)
 	case o.samples < 1:
@@ -209,12 +217,16 @@ func swaps(parent []recorder.ModelSwap, at int, model string) []recorder.ModelSw
 }
 
 func (f *forking) halt(ctx context.Context) error {
-	rec, err := f.record("")
+	swap, err := f.swap()
+	if err != nil {
+		return err
+	}
+	rec, err := f.record(swap)
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
-	out, err := f.point.Fork(ctx, engine.ForkOptions{Patch: f.patch, Tools: f.tools(), Unsee: f.o.unseen, Sink: rec})
+	out, err := f.point.Fork(ctx, engine.ForkOptions{Patch: f.patch, Swap: swap, Tools: f.tools(), Unsee: f.o.unseen, Sink: rec})
 	if err != nil {
 		return kept(rec, err)
 	}
@@ -237,7 +249,7 @@ type haltResult struct {
 func (f *forking) haltView(out engine.Forked, path string) report.HaltView {
 	v := report.HaltView{
 		Parent: f.parent.Name(), At: f.o.at, Type: f.point.Event.Type, Patch: describePatch(f.patch), Notes: out.Notes, Cassette: path,
-		Next: strings.Join(strings.Fields(fmt.Sprintf("investigator fork --at %d --mode live %s %s", f.o.at, f.o.patch.words(), shellQuote(f.parent.Name()))), " "),
+		Next: f.goOn(),
 	}
 	if out.Halt != nil {
 		v.Seq, v.Recorded, v.Model, v.Tokens, v.Changes = out.Halt.Seq, out.Halt.Recorded, out.Halt.Model, out.Halt.Tokens, out.Halt.Changes
@@ -246,17 +258,46 @@ func (f *forking) haltView(out engine.Forked, path string) report.HaltView {
 	return v
 }
 
-// estimate says what going on would cost, for a model with a known price.
+// goOn is the command line that goes on where this fork halts.
+func (f *forking) goOn() string {
+	words := []string{"investigator fork --at", strconv.Itoa(f.o.at), "--mode live"}
+	if f.o.modelGiven {
+		words = append(words, "--model", shellQuote(f.o.model.id))
+	}
+	if p := f.o.patch.words(); p != "" {
+		words = append(words, p)
+	}
+	return strings.Join(append(words, shellQuote(f.parent.Name())), " ")
+}
+
+// estimate says what going on would cost: the next request, which is known, and
+// beside it what the parent's own turns from here on did cost.
 func (f *forking) estimate(h *engine.HaltReport) string {
 	if h.Model == prompt.RuleModel {
 		return "nothing: the rule model is free"
 	}
-	var s loop.Start
-	_ = json.Unmarshal(f.parent.Start(), &s)
-	if s.Price == nil {
-		return "unpriced"
+	known, err := pricingOf(f.parent, f.o.model.prices)
+	if err != nil {
+		return err.Error()
 	}
-	return "about " + loop.Dollars(s.Price.Input*h.Tokens/1_000_000) + " for the next request's input, at " + s.Price.Table
+	p := known.of(h.Model)
+	if p == nil {
+		return "an unknown amount: the model is in no price table (--prices FILE)"
+	}
+	text := fmt.Sprintf("at most %s for the input of the next request (prices: %s)", loop.Dollars(p.Cost(converse.Usage{Input: h.Tokens})), p.Table)
+	if turns, err := engine.UsageByTurn(f.parent); err == nil {
+		var later []engine.TurnUsage
+		for _, t := range turns {
+			if t.Seq > f.o.at {
+				t.Model = h.Model
+				later = append(later, t)
+			}
+		}
+		if cost := engine.Cost(later, known.of); cost.Micro > 0 {
+			text += fmt.Sprintf("; the tokens of the parent's %d turns from here on would cost %s", len(later), loop.Dollars(cost.Micro))
+		}
+	}
+	return text
 }
 
 // tools is the edge for calls the parent never made: its world, if it is at
@@ -278,6 +319,8 @@ func (f *forking) live(ctx context.Context) error {
 		return err
 	}
 	defer ch.close()
+	ctx, cancel := withTimeout(ctx, f.o.timeout)
+	defer cancel()
 	if f.o.samples > 1 {
 		return f.sample(ctx, ch, swap)
 	}
@@ -290,7 +333,7 @@ func (f *forking) live(ctx context.Context) error {
 	if !f.o.json {
 		p.Line(report.Dim, "fork of %s at event %d: %s", f.parent.Name(), f.o.at, describePatch(f.patch))
 	}
-	out, err := f.future(ctx, ch, swap, engine.Tee{rec, watch(p, f.o.json)})
+	out, err := f.future(ctx, ch, swap, engine.Tee{rec, f.sh.watch(p, f.o.json)})
 	for _, n := range out.Notes {
 		f.sh.notes().Line(report.Dim, "note: %s", n)
 	}
@@ -325,18 +368,28 @@ func (f *forking) restsOn(p *report.Printer, path string) error {
 // chair is the parent's model, or the one that --model names, which then is in
 // the chair from the fork point on.
 func (f *forking) chair(ctx context.Context) (chair, string, error) {
-	current, err := f.current()
+	swap, err := f.swap()
 	if err != nil {
 		return chair{}, "", err
 	}
-	m, swap := f.o.model, ""
-	if !f.o.modelGiven {
-		m.id = current
-	} else if m.id != current {
-		swap = m.id
+	m := f.o.model
+	if m.id = swap; swap == "" {
+		m.id, _ = f.current() // swap has asked already
+	}
+	if limit := f.point.State; swap != "" && f.o.at > 1 && limit.Start().Limits.MaxCost > 0 {
+		f.sh.notes().Line(report.Yellow, "note: the run's cost limit goes on counting by the price of %s", limit.Start().Model)
 	}
 	ch, err := takeChair(ctx, f.sh, m)
 	return ch, swap, err
+}
+
+// swap is the model that --model puts into the chair, "" if it is there already.
+func (f *forking) swap() (string, error) {
+	current, err := f.current()
+	if err != nil || !f.o.modelGiven || f.o.model.id == current {
+		return "", err
+	}
+	return f.o.model.id, nil
 }
 
 // current is the model that would be called next.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -48,7 +47,7 @@ type liveOptions struct {
 func liveOptionsOf(c *cli.Context) liveOptions {
 	return liveOptions{
 		task: c.String("task"), world: c.String("world"), out: c.String("out"), json: c.Bool("json"), note: c.String("note"),
-		model: modelOptionsOf(c), limits: limitsOf(c), timeout: c.Duration("timeout"),
+		model: modelOptionsOf(c).orDefault(), limits: limitsOf(c), timeout: c.Duration("timeout"),
 	}
 }
 
@@ -69,6 +68,8 @@ func live(ctx context.Context, sh *shell, o liveOptions) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := withTimeout(ctx, o.timeout)
+	defer cancel()
 	if o.model.fallback != "" && chair.fallback == "" {
 		if chair, start, err = firstCall(ctx, sh, chair, w, start, o); err != nil {
 			return err
@@ -86,9 +87,7 @@ func live(ctx context.Context, sh *shell, o liveOptions) error {
 		p.Line(report.Dim, "model %s · world %s · recording %s", chair.name, worldName(o.world, w), rec.Path())
 	}
 	tools := engine.Guard{Edge: engine.Tools{World: w}, Effects: effectsOf(w)}
-	ctx, cancel := withTimeout(ctx, o.timeout)
-	defer cancel()
-	state, err := engine.Live(ctx, start, chair.edge, tools, engine.Tee{rec, watch(p, o.json)})
+	state, err := engine.Live(ctx, start, chair.edge, tools, engine.Tee{rec, sh.watch(p, o.json)})
 	return concluded(sh, rec, state, err, o.json)
 }
 
@@ -100,11 +99,12 @@ func firstCall(ctx context.Context, sh *shell, ch chair, w *world.World, start j
 	if err != nil {
 		return ch, start, err
 	}
-	r, err := ch.edge.Do(ctx, s.Next()[0])
+	r, err := engine.Deadline{Edge: ch.edge}.Do(ctx, s.Next()[0])
 	if err != nil {
 		return ch, start, err
 	}
 	if f, err := edge.ParseFailure(r.Body); r.Failed && err == nil && bedrock.Unreachable(f) {
+		sh.speech.end()
 		sh.notes().Line(report.Yellow, "%s cannot be reached (%s): the rule model takes its place", ch.id, f.Message)
 		ch.close()
 		ch = ruleChair(fmt.Sprintf("%s could not be reached: %s: %s", ch.id, f.Name, f.Message))
@@ -129,6 +129,15 @@ func (p *primed) Do(ctx context.Context, call edge.Call) (edge.Return, error) {
 	return p.edge.Do(ctx, call)
 }
 
+// watch prints events as they happen, below what the model was heard saying.
+func (sh *shell) watch(p *report.Printer, quiet bool) loop.Sink {
+	hush := loop.SinkFunc(func(edge.Call, edge.Return, []ledger.Event) error {
+		sh.speech.end()
+		return nil
+	})
+	return engine.Tee{hush, watch(p, quiet)}
+}
+
 // watch prints events as they happen.
 func watch(p *report.Printer, quiet bool) loop.Sink {
 	return loop.SinkFunc(func(_ edge.Call, r edge.Return, events []ledger.Event) error {
@@ -147,6 +156,7 @@ func watch(p *report.Printer, quiet bool) loop.Sink {
 
 // concluded prints how a run ended and gives its exit status.
 func concluded(sh *shell, rec *recorder.Writer, s loop.State, err error, asJSON bool) error {
+	sh.speech.end()
 	if err != nil {
 		return kept(rec, err)
 	}
@@ -164,7 +174,7 @@ func concluded(sh *shell, rec *recorder.Writer, s loop.State, err error, asJSON 
 		}
 		p.Outcome(o)
 		adviseOn(p, s)
-		flagVerdict(p, rec.Path())
+		afterwards(p, rec.Path())
 		p.Line(report.Dim, "recorded: %s (%d events, ledger %.8s)", rec.Path(), s.Seq(), rec.Sum().String())
 	}
 	if err != nil {
@@ -173,8 +183,9 @@ func concluded(sh *shell, rec *recorder.Writer, s loop.State, err error, asJSON 
 	return status(outcomeStatus(o))
 }
 
-// flagVerdict holds the verdict against what it cites.
-func flagVerdict(p *report.Printer, file string) {
+// afterwards holds the verdict against what it cites, and says what the run
+// used.
+func afterwards(p *report.Printer, file string) {
 	c, err := recorder.Open(file)
 	if err != nil {
 		return // the next command that opens it will say so
@@ -182,6 +193,7 @@ func flagVerdict(p *report.Printer, file string) {
 	if events, err := c.Events(); err == nil {
 		p.Flags(engine.CheckVerdict(events))
 	}
+	_ = printUsage(p, c, "", false) // fails where Events did
 }
 
 // adviseOn says what to do about a model that failed.
@@ -215,9 +227,6 @@ func outcomeStatus(o loop.Outcome) int {
 func kept(rec *recorder.Writer, err error) error {
 	if rec.Path() == "" {
 		return err
-	}
-	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w: %s holds events 1 to %d", err, rec.Path(), rec.Seq())
 	}
 	return hint(err, "%s holds events 1 to %d; investigator show %s", rec.Path(), rec.Seq(), rec.Path())
 }

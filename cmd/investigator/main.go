@@ -13,9 +13,12 @@ import (
 	"syscall"
 )
 
-func main() {
+func main() { os.Exit(program()) }
+
+// program runs the command line. An interrupt ends what is under way and leaves
+// what was recorded.
+func program() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args, newShell(os.Stdin, os.Stdout, os.Stderr))
-	stop()
-	os.Exit(code)
+	defer stop()
+	return run(ctx, os.Args, newShell(os.Stdin, os.Stdout, os.Stderr))
 }

@@ -15,11 +15,13 @@ import (
 )
 
 // forkModelFlags are the model flags of a fork, which keeps its parent's model
-// unless one is named on the command line.
+// unless one is named on the command line, and its parent's settings always:
+// only the patch may differ. There is no --fallback, which would change models
+// half-way; --model rule does so by name.
 func forkModelFlags() []cli.Flag {
-	flags := modelFlags()
-	flags[0] = &cli.StringFlag{Name: "model", Usage: "put another model in the chair from the fork point on (default: the parent's)"}
-	return flags
+	return append(append([]cli.Flag{
+		&cli.StringFlag{Name: "model", Usage: "put another model in the chair from the fork point on (default: the parent's)"},
+	}, callFlags()...), endpointFlags()...)
 }
 
 // sampled is one future of a fork.

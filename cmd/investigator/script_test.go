@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,9 +11,7 @@ import (
 // TestMain lets the scripts call the command as a program of its own.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"investigator": func() {
-			os.Exit(run(context.Background(), os.Args, newShell(os.Stdin, os.Stdout, os.Stderr)))
-		},
+		"investigator": func() { os.Exit(program()) },
 	})
 }
 
@@ -28,15 +25,19 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
-			for _, name := range []string{"AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "INVESTIGATOR_MODEL"} {
+			for _, name := range awsEnvironment() {
 				e.Setenv(name, "")
 			}
+			b := &localBedrock{}
+			e.Values[localBedrockKey{}] = b
+			e.Defer(b.close)
 			e.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 			e.Setenv("REPO", repo)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"status": statusCommand,
+			"status": statusCommand, "bedrock": bedrockCommand, "nobedrock": noBedrockCommand, "requests": requestsCommand,
+			"interrupt": interruptCommand, "exited": exitedCommand,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

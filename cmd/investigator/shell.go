@@ -20,6 +20,7 @@ type shell struct {
 	errTTY   bool
 	width    int
 	color    bool
+	speech   *speech
 }
 
 func newShell(in *os.File, out, errs *os.File) *shell {
@@ -30,6 +31,10 @@ func newShell(in *os.File, out, errs *os.File) *shell {
 	}
 	_, noColor := os.LookupEnv("NO_COLOR")
 	sh.color = sh.tty && !noColor && os.Getenv("TERM") != "dumb"
+	sh.speech = &speech{}
+	if sh.errTTY {
+		sh.speech.p = sh.notes()
+	}
 	return sh
 }
 

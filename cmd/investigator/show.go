@@ -24,10 +24,13 @@ func showVerb(sh *shell) *cli.Command {
 		ArgsUsage: "CASSETTE",
 		Description: `Prints one line an event. --at N prints one event whole; with --model-input,
 exactly what the model saw at that turn, as the canonical Converse body.
+--usage prints tokens, the share read from the prompt cache, and cost by turn.
 --ledger prints the ledger as JSON lines, for cmp and jq.`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "at", Usage: "print event `SEQ` whole"},
 			&cli.BoolFlag{Name: "model-input", Usage: "print the request of the model turn at --at (default: the last one)"},
+			&cli.BoolFlag{Name: "usage", Usage: "print tokens and cost by model turn"},
+			&cli.StringFlag{Name: "prices", Usage: "price table `FILE` to use instead of the recorded prices"},
 			&cli.BoolFlag{Name: "ledger", Usage: "print the ledger, one canonical event a line"},
 			&cli.BoolFlag{Name: "plain", Usage: "print the whole run as stable text, for git's textconv; says so in the text if the file is damaged"},
 			jsonFlag(),
@@ -37,14 +40,18 @@ exactly what the model saw at that turn, as the canonical Converse body.
 			if err != nil {
 				return err
 			}
-			return show(sh, name, showOptions{c.Int("at"), c.IsSet("at"), c.Bool("model-input"), c.Bool("ledger"), c.Bool("plain"), c.Bool("json")})
+			return show(sh, name, showOptions{
+				at: c.Int("at"), atGiven: c.IsSet("at"), input: c.Bool("model-input"), usage: c.Bool("usage"), prices: c.String("prices"),
+				ledger: c.Bool("ledger"), plain: c.Bool("plain"), json: c.Bool("json"),
+			})
 		},
 	}
 }
 
 type showOptions struct {
-	at                                  int
-	atGiven, input, ledger, plain, json bool
+	at                                         int
+	atGiven, input, usage, ledger, plain, json bool
+	prices                                     string
 }
 
 func show(sh *shell, file string, o showOptions) error {
@@ -63,8 +70,10 @@ func show(sh *shell, file string, o showOptions) error {
 		return showInput(sh, c, o)
 	case o.atGiven:
 		return showEvent(sh, c, o)
+	case o.usage:
+		return showUsage(sh, c, o)
 	case o.json:
-		return showJSON(sh, c)
+		return showJSON(sh, c, o)
 	}
 	return showRun(sh, c, o.plain)
 }
@@ -137,8 +146,31 @@ func writeIndented(w io.Writer, doc json.RawMessage) error {
 	return err
 }
 
-func showJSON(sh *shell, c *recorder.Cassette) error {
+func showUsage(sh *shell, c *recorder.Cassette, o showOptions) error {
+	if !o.json {
+		return printUsage(sh.printer(), c, o.prices, true)
+	}
+	p, err := pricingOf(c, o.prices)
+	if err != nil {
+		return err
+	}
+	u, err := usageJSON(c, p)
+	if err != nil {
+		return err
+	}
+	return printJSON(sh.out, u)
+}
+
+func showJSON(sh *shell, c *recorder.Cassette, o showOptions) error {
 	h := c.Header()
+	p, err := pricingOf(c, o.prices)
+	if err != nil {
+		return err
+	}
+	used, err := usageJSON(c, p)
+	if err != nil {
+		return err
+	}
 	events, err := c.Events()
 	if err != nil {
 		return err
@@ -153,8 +185,9 @@ func showJSON(sh *shell, c *recorder.Cassette) error {
 	out := struct {
 		Header recorder.Header `json:"header"`
 		Sealed bool            `json:"sealed"`
+		Usage  usageResult     `json:"usage"`
 		Events []line          `json:"events"`
-	}{Header: h, Sealed: c.Sealed()}
+	}{Header: h, Sealed: c.Sealed(), Usage: used}
 	for _, e := range events {
 		origin, err := c.Origin(e.Seq)
 		if err != nil {
@@ -201,8 +234,7 @@ func showRun(sh *shell, c *recorder.Cassette, plain bool) error {
 		return err
 	}
 	p.Line(report.Dim, "rests on: %s", report.RestsOn(origins))
-	p.Usage(o, startOf(c))
-	return nil
+	return printUsage(p, c, "", false)
 }
 
 func startOf(c *recorder.Cassette) loop.Start {

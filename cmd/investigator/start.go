@@ -51,7 +51,7 @@ func newStart(w *world.World, task string, ch chair, limits loop.Limits) (json.R
 	if task == "" {
 		task = w.Alert().Task
 	}
-	if limits.MaxCost > 0 && ch.priceFor(noCache) == nil {
+	if limits.MaxCost > 0 && ch.fallback == "" && ch.priceFor(noCache) == nil {
 		return nil, usagef("leave --max-cost out, or give a price file with --prices", "--max-cost: the model %q is unpriced, so its cost cannot be limited", ch.id)
 	}
 	built, err := prompt.Request(prompt.Options{Model: ch.id, Tools: toolsOf(w), MaxTokens: ch.maxTokens, Temperature: ch.temperature, Cache: ch.cache})

@@ -122,7 +122,7 @@ func (x *exchange) refused(err error) error {
 	case !x.sent:
 		return notSent(err)
 	case x.code == 0:
-		retry := x.retryer.IsErrorRetryable(err) && !untrusted(err)
+		retry := x.retryer.IsErrorRetryable(err) && !untrusted(err) && !unknownHost(err)
 		return &attemptError{name: connectionFailed, message: networkProblem(err), retry: retry}
 	case x.code < 400 || x.isPage():
 		return unexpected(x.code, x.body)
@@ -147,6 +147,13 @@ func notSent(err error) error {
 func untrusted(err error) bool {
 	var verify *tls.CertificateVerificationError
 	return errors.As(err, &verify)
+}
+
+// unknownHost reports whether a name server said that there is no such host:
+// a region that does not exist stays so. One that cannot be asked may come back.
+func unknownHost(err error) bool {
+	var dns *net.DNSError
+	return errors.As(err, &dns) && dns.IsNotFound
 }
 
 // networkProblem words a connection's failure without addresses.

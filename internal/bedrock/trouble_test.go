@@ -3,6 +3,7 @@ package bedrock
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -412,3 +413,26 @@ func TestCABundle(t *testing.T) {
 		t.Errorf("with the bundle: %s", r.Body)
 	}
 }
+
+// TestUnknownHostIsFinal: a region that does not exist is said at once, and a
+// name server that does not answer is asked again.
+func TestUnknownHostIsFinal(t *testing.T) {
+	for _, c := range []struct {
+		err      error
+		attempts int
+	}{
+		{&net.DNSError{Err: "no such host", IsNotFound: true}, once},
+		{&net.DNSError{Err: "server misbehaving", IsTemporary: true}, again},
+	} {
+		e := newEdge(t, options("http://bedrock.invalid", true))
+		e.http.Transport = transportFunc(func(*http.Request) (*http.Response, error) { return nil, c.err })
+		r := do(t, e, modelCall(t, `{}`))
+		if f, _ := edge.ParseFailure(r.Body); f.Message != "the endpoint's host name could not be resolved" || len(r.Wire.Attempts) != c.attempts {
+			t.Errorf("%v: %d attempts, expected %d: %s", c.err, len(r.Wire.Attempts), c.attempts, r.Body)
+		}
+	}
+}
+
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -40,7 +40,8 @@ func (p *Printer) Halted(v HaltView) {
 		p.changes(v.Changes, "was", "now")
 	}
 	if v.Seq > 0 {
-		p.Line(Dim, "not spent: about %d input tokens; going on with %s costs %s", v.Tokens, v.Model, v.Cost)
+		p.Line(Dim, "not spent: about %d input tokens", v.Tokens)
+		p.Line(Dim, "cost:      going on with %s costs %s", v.Model, v.Cost)
 		p.Line(Dim, "go on:     %s", v.Next)
 	}
 	if v.Cassette != "" {

@@ -107,5 +107,5 @@ func wrap(s string, width int) []string {
 // Stream writes a piece of untrusted text as it comes, without a line break of
 // its own.
 func (p *Printer) Stream(piece string) {
-	fmt.Fprint(p.w, strings.ReplaceAll(Clean(piece), `\n`, "\n"))
+	fmt.Fprint(p.w, strings.Join(Paragraphs(piece), "\n"))
 }

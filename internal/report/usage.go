@@ -4,29 +4,66 @@ import (
 	"fmt"
 
 	"investigator/internal/converse"
-	"investigator/internal/loop"
 )
 
-// Usage writes tokens and money, where a run used any that cost something.
-func (p *Printer) Usage(o loop.Outcome, s loop.Start) {
-	if s.Model == "rule" {
-		return
-	}
-	p.Line(Dim, "tokens: %s", Tokens(o.Usage))
-	if s.Price == nil {
-		p.Line(Dim, "cost: unpriced (%s is in no price table)", s.Model)
-		return
-	}
-	p.Line(Dim, "cost: %s (prices: %s)", loop.Dollars(s.Price.Cost(o.Usage)), s.Price.Table)
+// TurnView is a model turn's share of a run's usage. Cost is "" where the model
+// is free and "unpriced" where no price is known.
+type TurnView struct {
+	Seq    int
+	Model  string
+	Origin string
+	Usage  converse.Usage
+	Cost   string
 }
+
+// UsageView is what a run used. Paid is what was paid in this run of a fork,
+// "" where that is all of it.
+type UsageView struct {
+	Turns      []TurnView
+	Total      converse.Usage
+	Cost, Paid string
+}
+
+// Usage writes tokens and money, where a run used any.
+func (p *Printer) Usage(v UsageView) {
+	if v.Total == (converse.Usage{}) {
+		return
+	}
+	p.Line(Dim, "tokens: %s", Tokens(v.Total))
+	p.Line(Dim, "cost: %s", v.Cost)
+	if v.Paid != "" {
+		p.Line(Dim, "paid in this fork: %s", v.Paid)
+	}
+}
+
+// UsageTable writes the same turn by turn. The columns add up: everything that
+// went in is either read from the cache, written to it, or neither.
+func (p *Printer) UsageTable(v UsageView) {
+	p.Line(Bold, "%5s  %9s  %10s  %6s  %11s  %8s  %s", "event", "in", "cache read", "share", "cache write", "out", "cost")
+	for _, t := range v.Turns {
+		p.Line(Plain, "%5d  %s  %s  [%s]", t.Seq, columns(t.Usage, t.Cost), t.Model, t.Origin)
+	}
+	p.Line(Bold, "total  %s", columns(v.Total, ""))
+	p.Usage(v)
+}
+
+func columns(u converse.Usage, cost string) string {
+	return fmt.Sprintf("%9d  %10d  %4d %%  %11d  %8d  %s", sent(u), u.CacheRead, CacheShare(u), u.CacheWrite, u.Output, cost)
+}
+
+// sent is all that went in: Bedrock counts what it read from a cache or wrote
+// to it apart.
+func sent(u converse.Usage) int64 { return u.Input + u.CacheRead + u.CacheWrite }
+
+// CacheShare is how much of the input came from the prompt cache, in percent.
+func CacheShare(u converse.Usage) int64 { return 100 * u.CacheRead / max(sent(u), 1) }
 
 // Tokens says how many tokens were used, and which share of the input came from
 // the prompt cache.
 func Tokens(u converse.Usage) string {
-	in := u.Input + u.CacheRead + u.CacheWrite
-	text := fmt.Sprintf("%d in, %d out", in, u.Output)
+	text := fmt.Sprintf("%d in, %d out", sent(u), u.Output)
 	if u.CacheRead+u.CacheWrite > 0 {
-		text += fmt.Sprintf("; cache read %d (%d %%), written %d", u.CacheRead, 100*u.CacheRead/max(in, 1), u.CacheWrite)
+		text += fmt.Sprintf("; cache read %d (%d %%), written %d", u.CacheRead, CacheShare(u), u.CacheWrite)
 	}
 	return text
 }
