@@ -41,14 +41,16 @@ func newApp(sh *shell) *cli.App {
 		OnUsageError:   usageProblem,
 		Action:         noVerb,
 		Commands: []*cli.Command{
-			demoVerb(sh), liveVerb(sh), replayVerb(sh), forkVerb(sh), diffVerb(sh), showVerb(sh), lsVerb(sh), verifyVerb(sh), doctorVerb(sh),
+			demoVerb(sh), liveVerb(sh), replayVerb(sh), forkVerb(sh), diffVerb(sh), showVerb(sh), lsVerb(sh), verifyVerb(sh), doctorVerb(sh), proxyVerb(sh), execVerb(sh),
 		},
 	}
 	for _, c := range app.Commands {
 		c.HideHelpCommand = true
 		c.OnUsageError = usageProblem
 		c.Description = strings.TrimSpace(c.Description) + "\n\n" + exitText
-		c.Action = checkArgs(c, c.Action)
+		if c.Name != "exec" { // whose arguments are another program's
+			c.Action = checkArgs(c, c.Action)
+		}
 	}
 	return app
 }

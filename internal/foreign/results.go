@@ -97,10 +97,13 @@ func (a Asked) SetResult(r Result, body json.RawMessage, failed bool) Asked {
 
 func setResult(d Dialect, message json.RawMessage, block int, body json.RawMessage, failed bool) json.RawMessage {
 	if d == OpenAI {
+		if stringOf(member(message, "role")) != "tool" {
+			return message
+		}
 		return with(message, "content", inForm(member(message, "content"), body))
 	}
 	blocks, _ := elements(member(message, "content"))
-	if block >= len(blocks) {
+	if block >= len(blocks) || len(resultsOf(d, message, 0)) == 0 {
 		return message
 	}
 	b := blocks[block]

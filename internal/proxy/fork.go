@@ -121,6 +121,7 @@ func (f *forking) onResult() bool { return f.place.seq > 0 }
 func (f *forking) onTurn() bool   { return !f.onStart() && !f.onResult() }
 
 func (f *forking) serve(ctx context.Context, c *call, w *writer) {
+	c = f.patch(c) // where the parent is a fork itself
 	f.fmu.Lock()
 	if !f.passed && !f.onStart() {
 		t, d := f.take(c)

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"investigator/internal/converse"
@@ -35,8 +37,17 @@ type place struct {
 
 // tape is a cassette being served.
 type tape struct {
-	c     *recorder.Cassette
-	calls []*taped
+	c       *recorder.Cassette
+	calls   []*taped
+	patches []patched
+}
+
+// patched is a tool result that a fork edited. The agent still sends its own,
+// so it is edited again on the way to the tape.
+type patched struct {
+	at     place
+	body   json.RawMessage
+	failed bool
 }
 
 // replaying answers from cassettes.
@@ -79,7 +90,11 @@ func (m *replaying) load(c *recorder.Cassette) error {
 		call.sum = threadSum(sums, f.Asked.Request.Messages)
 		call.key = foreign.Key(f.Asked, call.sum)
 		for _, a := range f.Answered {
-			call.named = append(call.named, place{a.Result.Message, a.Result.Block, a.Call.Seq, a.Call.Use.Name})
+			at := place{a.Result.Message, a.Result.Block, a.Call.Seq, a.Call.Use.Name}
+			call.named = append(call.named, at)
+			if origin, err := c.Origin(at.seq); err == nil && origin == edge.Patched {
+				t.patches = append(t.patches, patched{at, a.Result.Body, a.Result.Failed})
+			}
 		}
 		t.calls = append(t.calls, call)
 		m.byKey[call.key] = append(m.byKey[call.key], call)
@@ -120,12 +135,42 @@ func (t *taped) asked() (foreign.Asked, error) {
 }
 
 func (m *replaying) serve(_ context.Context, c *call, w *writer) {
+	c = m.patch(c)
 	found, d := m.take(c)
 	if found == nil {
 		m.refuse(c, w, d)
 		return
 	}
 	m.answer(c, found, w)
+}
+
+// patch is the request as a fork's model got it, where a tape is a fork that
+// the request belongs to; else c itself.
+func (m *replaying) patch(c *call) *call {
+	for _, t := range m.tapes {
+		if len(t.patches) == 0 {
+			continue
+		}
+		a := c.Asked
+		for _, p := range t.patches {
+			a = a.SetResult(foreign.Result{Message: p.at.message, Block: p.at.block}, p.body, p.failed)
+		}
+		if p := newCall(a, c.raw, c.header, c.at); len(m.byKey[p.key]) > 0 || t.follows(p) {
+			p.raw = a.Request.Body()
+			return p
+		}
+	}
+	return c
+}
+
+// follows reports whether a request's conversation goes on from the last
+// recorded one.
+func (t *tape) follows(c *call) bool {
+	if len(t.calls) == 0 {
+		return false
+	}
+	last := t.calls[len(t.calls)-1].sum
+	return slices.Contains(c.sums, last)
 }
 
 // take finds the recorded call of a request and marks it as used.
