@@ -92,7 +92,7 @@ func prepare(h Header) (prepared, error) {
 	}
 	text, err := encodeHeader(h)
 	if kind := scrub.Find(text); err == nil && kind != "" {
-		err = fmt.Errorf("the header holds a secret (%s); remove it from the patch", kind)
+		err = fmt.Errorf("the header holds a secret (%s); remove it from the note or the patch", kind)
 	}
 	return prepared{header: h, text: text, begin: state, event: first}, err
 }

@@ -249,6 +249,10 @@ func stranger(b []byte) error {
 		return bytes.HasPrefix(b, []byte(start)) || bytes.Contains(b, []byte("\n"+start))
 	}
 	switch {
+	case bytes.HasPrefix(b, []byte("\ufeff")):
+		return &Damage{Line: 1, Interaction: -1, Reason: "a byte order mark stands before it; an editor put it there"}
+	case bytes.HasPrefix(b, []byte("---\r\n")):
+		return &Damage{Line: 1, Interaction: -1, Reason: "its line ends were changed to CRLF; in git, set -text or eol=lf for cassettes"}
 	case line("investigator:"):
 		return &Damage{Line: firstDifference(b), Interaction: -1, Reason: "the file does not begin as a cassette does"}
 	case line("interactions:") && line("version:"):
