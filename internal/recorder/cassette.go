@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -59,21 +58,30 @@ type head struct {
 // Open reads the cassette at path. It verifies every byte and decodes the
 // header and the seal; everything else is decoded when asked for. Errors are
 // *FileError (which wraps fs.ErrNotExist, ErrEmpty, ErrNotYAML,
-// ErrNotCassette, ErrNotOurs, ErrNewer or ErrCutHeader) or *Damage.
+// ErrNotFile, ErrNotCassette, ErrNotOurs, ErrNewer or ErrCutHeader) or *Damage.
 func Open(path string) (*Cassette, error) {
-	b, err := os.ReadFile(path)
+	b, err := readFile(path)
 	if err != nil {
-		out := &FileError{Verb: "open", File: path, Err: err}
-		var cause *fs.PathError
-		if errors.As(err, &cause) {
-			out.Err = cause.Err
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			out.Hint = "check the path; recordings are in the folder that --out named"
-		}
-		return nil, out
+		return nil, openError(path, err)
 	}
 	return Parse(path, b)
+}
+
+func openError(path string, err error) error {
+	out := &FileError{Verb: "open", File: path, Err: err}
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		out.Err = cause.Err
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		out.Hint = "check the path; recordings are in the folder that --out named"
+	case errors.Is(err, fs.ErrPermission):
+		out.Hint = "recordings may be read by the user who made them; copy it, or change its mode"
+	default:
+		out.Hint = "give the path of a cassette, which is a plain file"
+	}
+	return out
 }
 
 // Parse reads a cassette from its bytes, which must not be modified

@@ -11,6 +11,7 @@ import (
 var (
 	ErrExists      = errors.New("the file exists already")
 	ErrEmpty       = errors.New("the file is empty")
+	ErrNotFile     = errors.New("not a plain file")
 	ErrNotCassette = errors.New("not a cassette")
 	ErrNotYAML     = errors.New("not YAML")
 	ErrNotOurs     = errors.New("a go-vcr v3 cassette without an investigator header")

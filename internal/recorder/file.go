@@ -35,6 +35,21 @@ func (m *memory) Truncate(size int64) error {
 
 func (m *memory) Close() error { return nil }
 
+// readFile reads a plain file whole. A pipe may never have a writer, and a
+// device may never end.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
+	case !info.Mode().IsRegular():
+		return nil, ErrNotFile
+	}
+	return os.ReadFile(path)
+}
+
 // createFile makes a new file and never touches one that is there.
 func createFile(path string) (file, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
@@ -55,6 +70,8 @@ func createFile(path string) (file, error) {
 		out.Hint = "choose a folder that can be written to"
 	case errors.Is(err, syscall.ENOSPC):
 		out.Hint = "make room on the disk"
+	case errors.Is(err, syscall.ENOTDIR):
+		out.Hint = "a part of the path is a file; name a folder that exists"
 	}
 	return nil, out
 }

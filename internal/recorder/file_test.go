@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"investigator/internal/edge"
@@ -317,5 +318,18 @@ func TestOpenSaysWhatAFileIs(t *testing.T) {
 	}
 	if _, err := recorder.OpenWire(path); err == nil {
 		t.Error("OpenWire unfolded a billion laughs")
+	}
+}
+
+// Opening a pipe without a writer waited for ever, and a device was read until
+// the memory was full.
+func TestOpenRefusesWhatIsNoPlainFile(t *testing.T) {
+	dir := t.TempDir()
+	for path, want := range map[string]error{dir: syscall.EISDIR, os.DevNull: recorder.ErrNotFile} {
+		_, err := recorder.Open(path)
+		var file *recorder.FileError
+		if !errors.As(err, &file) || !errors.Is(err, want) || file.Hint == "" || recorder.Unusable(err) {
+			t.Errorf("Open(%s): %v, want %v with a hint", path, err, want)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"investigator/internal/converse"
 	"investigator/internal/edge"
@@ -109,7 +110,11 @@ func (w *Writer) writeHeader(text []byte) error {
 		err = w.out.Sync()
 	}
 	if err != nil {
-		return &FileError{Verb: "create", File: w.path, Err: err, Hint: "nothing was recorded"}
+		out := &FileError{Verb: "create", File: w.path, Err: err, Hint: "nothing was recorded"}
+		if errors.Is(err, syscall.ENOSPC) {
+			out.Hint = "make room on the disk; nothing was recorded"
+		}
+		return out
 	}
 	w.size = int64(len(text))
 	return nil
@@ -166,7 +171,7 @@ func (w *Writer) Took(call edge.Call, ret edge.Return, events []ledger.Event) er
 	if err != nil {
 		return fmt.Errorf("record event %d: %w", events[0].Seq, err)
 	}
-	text := next.finishLine(l.append(nil))
+	text := next.finishLine(l.append(make([]byte, 0, l.room())))
 	if err := readsBack(text, l); err != nil {
 		return fmt.Errorf("record event %d: %w", events[0].Seq, err)
 	}
