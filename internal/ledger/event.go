@@ -41,11 +41,23 @@ func (e Event) Line() []byte {
 
 // AppendLine appends the event's canonical JSON to dst.
 func (e Event) AppendLine(dst []byte) []byte {
-	dst = append(dst, `{"data":`...)
+	dst = append(dst, lineHead...)
+	dst = append(dst, e.dataOrNull()...)
+	return e.appendTail(dst)
+}
+
+// lineHead is what stands before an event's data.
+const lineHead = `{"data":`
+
+func (e Event) dataOrNull() []byte {
 	if len(e.Data) == 0 {
-		dst = append(dst, "null"...)
+		return []byte("null")
 	}
-	dst = append(dst, e.Data...)
+	return e.Data
+}
+
+// appendTail appends what stands behind an event's data.
+func (e Event) appendTail(dst []byte) []byte {
 	dst = append(dst, `,"in":`...)
 	dst = AppendString(dst, e.In)
 	dst = append(dst, `,"seq":`...)
@@ -92,8 +104,18 @@ func (s Sum) Next(line []byte) Sum {
 	return out
 }
 
-// Add returns the sum after one more event.
-func (s Sum) Add(e Event) Sum { return s.Next(e.Line()) }
+// Add returns the sum after one more event: that of its line, which is not put
+// together for it.
+func (s Sum) Add(e Event) Sum {
+	var buf [256]byte
+	h := sha256.New()
+	h.Write(append(append(buf[:0], s[:]...), lineHead...))
+	h.Write(e.dataOrNull())
+	h.Write(e.appendTail(buf[:0]))
+	var out Sum
+	h.Sum(out[:0])
+	return out
+}
 
 // String returns the sum as 64 hex digits.
 func (s Sum) String() string { return hex.EncodeToString(s[:]) }

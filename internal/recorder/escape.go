@@ -18,17 +18,17 @@ const binaryTag = `!!binary "`
 // the latter never written. s must be valid UTF-8.
 func appendText[T string | []byte](dst []byte, s T) []byte {
 	dst = append(dst, '"')
-	dst = appendEscaped(dst, string(s), true)
+	dst = appendEscaped(dst, s, true)
 	return append(dst, '"')
 }
 
 // appendRaw appends JSON text as it is, except that characters YAML cannot
 // take inside a string are escaped.
 func appendRaw(dst []byte, canonical []byte) []byte {
-	return appendEscaped(dst, string(canonical), false)
+	return appendEscaped(dst, canonical, false)
 }
 
-func appendEscaped(dst []byte, s string, quote bool) []byte {
+func appendEscaped[T string | []byte](dst []byte, s T, quote bool) []byte {
 	run := 0
 	for i := 0; i < len(s); {
 		b := s[i]
@@ -36,7 +36,7 @@ func appendEscaped(dst []byte, s string, quote bool) []byte {
 			i++
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(s[i:])
+		r, size := utf8.DecodeRuneInString(string(s[i:min(len(s), i+utf8.UTFMax)]))
 		if b >= utf8.RuneSelf && !yamlSpecial(r) {
 			i += size
 			continue

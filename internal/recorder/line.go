@@ -89,6 +89,20 @@ func (l *line) wired() bool {
 	return !strings.HasSuffix(host, ".invalid")
 }
 
+// room is about how many bytes the line takes.
+func (l *line) room() int {
+	n := 2<<10 + len(l.Request.Body) + len(l.Response.Body)
+	for _, a := range l.X.Attempts {
+		n += len(a.Body)
+	}
+	for _, e := range l.X.Events {
+		if e.Data != nil {
+			n += len(*e.Data)
+		}
+	}
+	return n + n/4 // quotes inside bodies are escaped
+}
+
 // append encodes the line up to its sum.
 func (l *line) append(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `- {"id":`...), int64(l.ID), 10)

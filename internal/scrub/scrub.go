@@ -22,9 +22,7 @@
 package scrub
 
 import (
-	"bytes"
 	"regexp"
-	"strings"
 	"sync"
 )
 
@@ -111,26 +109,16 @@ func (r rule) replace(b []byte) ([]byte, int) {
 	return append(out, b[done:]...), len(found)
 }
 
-// candidates lists the rules that could match b.
+// candidates lists the rules that could match b, in order.
 func candidates(b []byte) []rule {
-	lower := make([]byte, len(b))
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		lower[i] = c
+	found := anchored(b)
+	if found == 0 {
+		return nil
 	}
 	var out []rule
-	for _, r := range rules {
-		for _, a := range r.anchors {
-			text := lower
-			if a != strings.ToLower(a) {
-				text = b
-			}
-			if bytes.Contains(text, []byte(a)) {
-				out = append(out, r)
-				break
-			}
+	for i, r := range rules {
+		if found&(1<<i) != 0 {
+			out = append(out, r)
 		}
 	}
 	return out
