@@ -62,12 +62,13 @@ func statusOf(err error) int {
 	var usage *usageError
 	var patch *faults.Error
 	var diverged *engine.Diverged
+	var foreign *engine.ForeignRun
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &quiet):
 		return quiet.status
-	case errors.As(err, &usage), errors.As(err, &patch):
+	case errors.As(err, &usage), errors.As(err, &patch), errors.As(err, &foreign):
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
@@ -107,6 +108,10 @@ func hintOf(err error) string {
 	var patch *faults.Error
 	if errors.As(err, &patch) {
 		return patch.Hint
+	}
+	var foreign *engine.ForeignRun
+	if errors.As(err, &foreign) {
+		return foreign.Hint()
 	}
 	var file *recorder.FileError
 	if errors.As(err, &file) {
