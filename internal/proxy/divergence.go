@@ -126,7 +126,7 @@ func compare(t *taped, recorded foreign.Asked, c *call, strict bool) Divergence 
 		d.Cause = fmt.Sprintf("another operation: recorded %s / now %s", recorded.Route.Op, c.Route.Op)
 		return d
 	}
-	a, b := document(recorded, !strict), document(c.Asked, !strict)
+	a, b := documentOf(recorded, !strict), documentOf(c.Asked, !strict)
 	changes, err := diff.Values(a, b)
 	if err != nil {
 		d.Cause = err.Error()
@@ -147,8 +147,8 @@ func compare(t *taped, recorded foreign.Asked, c *call, strict bool) Divergence 
 	return d
 }
 
-// document is a request as one document, by its meaning where asked.
-func document(a foreign.Asked, byMeaning bool) json.RawMessage {
+// documentOf is a request as one document, by its meaning where asked.
+func documentOf(a foreign.Asked, byMeaning bool) json.RawMessage {
 	rest, messages := a.Request.Rest.JSON(), a.Request.Messages.Messages()
 	if byMeaning {
 		rest = foreign.Meaning(rest)

@@ -24,13 +24,15 @@ type attempt struct {
 }
 
 // forward sends a call on and passes the answer back as it comes. before is
-// called when the answer is whole and before its end is passed on; nothing is
-// held back when it is nil.
-func (p *Proxy) forward(ctx context.Context, c *call, body []byte, path string, w *writer, before func(attempt)) attempt {
+// called once, when the answer is whole and before its end is passed on.
+func (p *Proxy) forward(ctx context.Context, c *call, body []byte, path string, w *writer, before func(attempt)) {
 	began := p.o.Now()
 	a := attempt{url: p.o.Upstream.Place(path)}
 	a.At = began.UTC().Format(time.RFC3339Nano)
-	defer func() { a.Took = p.o.Now().Sub(began).String() }()
+	ended := func(a attempt) {
+		a.Took = p.o.Now().Sub(began).String()
+		before(a)
+	}
 	r, err := outgoing(ctx, c, path)
 	var resp *http.Response
 	if err == nil {
@@ -38,17 +40,13 @@ func (p *Proxy) forward(ctx context.Context, c *call, body []byte, path string, 
 	}
 	if err != nil {
 		a.Err, a.gone = networkText(err), ctx.Err() != nil
-		if before != nil {
-			before(a)
-		}
+		ended(a)
 		w.fail(c.Asked, http.StatusServiceUnavailable, "ServiceUnavailableException", "investigator proxy: the upstream cannot be reached: "+a.Err)
-		return a
+		return
 	}
 	defer resp.Body.Close()
 	a.Code, a.Header = resp.StatusCode, keptHeaders(resp.Header)
-	a.pass(ctx, resp, w, before)
-	a.Took = p.o.Now().Sub(began).String()
-	return a
+	a.pass(ctx, resp, w, ended)
 }
 
 // pass copies the answer's body, flushing after each piece.
@@ -74,9 +72,7 @@ func (a *attempt) pass(ctx context.Context, resp *http.Response, w *writer, befo
 			continue
 		}
 		a.ended(ctx, err)
-		if before != nil {
-			before(*a)
-		}
+		before(*a)
 		if a.Err != "" {
 			panic(http.ErrAbortHandler) // the client must not take a part for the whole
 		}
@@ -93,9 +89,7 @@ func (a *attempt) passWhole(ctx context.Context, resp *http.Response, w *writer,
 	if err != nil {
 		a.ended(ctx, err)
 	}
-	if before != nil {
-		before(*a)
-	}
+	before(*a)
 	header["Content-Length"] = fmt.Sprint(resp.ContentLength)
 	w.head(resp.StatusCode, header)
 	if _, werr := w.Write(body); a.Err != "" || werr != nil && int64(len(body)) < resp.ContentLength {

@@ -350,7 +350,7 @@ func (f *forking) halt(c *call, w *writer) {
 	if t := f.counterpart(); t != nil {
 		h.Recorded = t.seq
 		if recorded, err := t.asked(); err == nil {
-			if changes, err := diff.Values(document(recorded, true), document(c.Asked, true)); err == nil && changes != nil {
+			if changes, err := diff.Values(documentOf(recorded, true), documentOf(c.Asked, true)); err == nil && changes != nil {
 				h.Changes = changes
 			}
 		}

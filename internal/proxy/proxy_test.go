@@ -1,0 +1,780 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+
+	"investigator/internal/bedrock/bedrocktest"
+	"investigator/internal/diff"
+	"investigator/internal/edge"
+	"investigator/internal/engine"
+	"investigator/internal/faults"
+	"investigator/internal/foreign"
+	"investigator/internal/ledger"
+	"investigator/internal/recorder"
+)
+
+func typesOf(t *testing.T, c *recorder.Cassette) []string {
+	t.Helper()
+	events, err := c.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range events {
+		out = append(out, e.Type)
+	}
+	return out
+}
+
+// TestRecordThenReplay is the whole way with the real AWS SDK: record, stop the
+// upstream, replay, and verify what was written.
+func TestRecordThenReplay(t *testing.T) {
+	eachWay(t, func(t *testing.T, stream bool) {
+		path := recorded(t, stream, bedrocktest.ToolLoop())
+		c := open(t, path)
+		want := []string{ledger.RunStarted, ledger.ModelResponded, ledger.ToolCalled, ledger.ToolCalled, ledger.ToolReturned, ledger.ToolReturned,
+			ledger.ModelResponded, ledger.ToolCalled, ledger.ToolReturned, ledger.ModelResponded, ledger.RunFinished}
+		if d := cmp.Diff(want, typesOf(t, c)); d != "" {
+			t.Errorf("events (-want +got):\n%s", d)
+		}
+		r, err := engine.Replay(t.Context(), c, engine.ReplayOptions{})
+		if err != nil || !r.Identical || r.ModelTurns != 3 {
+			t.Errorf("verify: %+v, %v", r, err)
+		}
+		p := replayOf(t, false, path)
+		text, err := agent{client: sdk(t, p.url), stream: stream, temp: 3}.run(t.Context())
+		if err != nil || !strings.Contains(text, "given 3 results") {
+			t.Errorf("replayed agent said %q, %v", text, err)
+		}
+		if got := p.end(); got.Served != 3 || len(got.Diverged)+len(got.LeftOver) > 0 {
+			t.Errorf("replay: %+v", got)
+		}
+	})
+}
+
+// TestChangedToolResultIsNamed: the event, the pointer and both values stand in
+// the error that the SDK shows, which asks only once.
+func TestChangedToolResultIsNamed(t *testing.T) {
+	eachWay(t, func(t *testing.T, stream bool) {
+		path := recorded(t, stream, bedrocktest.ToolLoop())
+		p := replayOf(t, false, path)
+		_, err := agent{client: sdk(t, p.url), stream: stream, temp: 9}.run(t.Context())
+		var api smithy.APIError
+		if !errors.As(err, &api) || api.ErrorCode() != "ConflictException" {
+			t.Fatalf("error %v, expected a ConflictException", err)
+		}
+		for _, want := range []string{"event 5 (tool.returned get_weather)", "/messages/2/content/0/toolResult/content/0/json/temp", "recorded 3 / now 9"} {
+			if !strings.Contains(api.ErrorMessage(), want) {
+				t.Errorf("message %q lacks %q", api.ErrorMessage(), want)
+			}
+		}
+		got := p.end()
+		if len(got.Diverged) != 1 || len(got.LeftOver) != 2 || got.Calls != 2 {
+			t.Errorf("%d calls, diverged %v, left over %v; expected 2 calls, 1 and 2", got.Calls, got.Diverged, got.LeftOver)
+		}
+	})
+}
+
+// TestEveryChangedMemberIsCaught changes one thing at a time.
+func TestEveryChangedMemberIsCaught(t *testing.T) {
+	const body = `{"messages":[{"role":"user","content":[{"text":"hi"}]}],"system":[{"text":"Be brief."}],"inferenceConfig":{"temperature":0},"toolConfig":{"tools":[{"toolSpec":{"name":"a","description":"b","inputSchema":{"json":{"type":"object"}}}}]}}`
+	s := bedrocktest.New(t, bedrocktest.Options{Script: func(bedrocktest.Request) bedrocktest.Turn { return bedrocktest.Say(bedrocktest.Text("yes")) }})
+	p := recordTo(t, upstream(t, s.URL), nil)
+	if code, _, text := post(t, p.url, "/model/m.one/converse", body); code != 200 {
+		t.Fatal(code, text)
+	}
+	path := p.end().Recorded[0]
+	for name, c := range map[string]struct{ path, old, new, want string }{
+		"prompt":      {"m.one/converse", "Be brief.", "Be long.", "the prompt changed: /system/0/text"},
+		"question":    {"m.one/converse", `"hi"`, `"ho"`, "the conversation changed: /messages/0/content/0/text"},
+		"description": {"m.one/converse", `"b"`, `"c"`, "a tool definition changed: /toolConfig/tools/0/toolSpec/description"},
+		"temperature": {"m.one/converse", `"temperature":0`, `"temperature":0.5`, "an inference setting changed: /inferenceConfig/temperature"},
+		"model":       {"m.two/converse", "hi", "hi", `another model id: /modelId: recorded "m.one" / now "m.two"`},
+		"operation":   {"m.one/converse-stream", "hi", "hi", "another operation: recorded Converse / now ConverseStream"},
+		"a new field": {"m.one/converse", `"inferenceConfig"`, `"performanceConfig":{"latency":"optimized"},"inferenceConfig"`, "/performanceConfig"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := replayOf(t, false, path)
+			code, kind, text := post(t, r.url, "/model/"+c.path, strings.ReplaceAll(body, c.old, c.new))
+			if code != http.StatusConflict || kind != "ConflictException" || !strings.Contains(text, strings.ReplaceAll(c.want, `"`, `\"`)) {
+				t.Errorf("%d %s %s, expected 409 with %q", code, kind, text, c.want)
+			}
+		})
+	}
+}
+
+// TestTolerated: what honest clients change is served, counted by name, and
+// refused by --strict.
+func TestTolerated(t *testing.T) {
+	const question = `{"role":"user","content":[{"text":"hi"}]}`
+	const before = `{"messages":[` + question + `,{"role":"assistant","content":[{"text":""},{"toolUse":{"toolUseId":"u","name":"a","input":{"i":9007199254740993}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"u","content":[{"text":"x"}]}}]}],"toolConfig":{"tools":[{"toolSpec":{"name":"a","inputSchema":{"json":{"type":"object"}}}}]}}`
+	now := strings.NewReplacer(`9007199254740993`, `9007199254740992`, `{"text":""},`, ``, `"content":[{"text":"x"}]`, `"status":"success","content":[{"text":"x"}]`,
+		`"toolConfig":{`, `"inferenceConfig":{},"additionalModelResponseFieldPaths":["/delta"],"toolConfig":{"toolChoice":{"auto":{}},`, question, `{"role":"user","content":[{"text":"hi"},{"cachePoint":{"type":"default"}}]}`).Replace(before)
+	up := upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+		return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)}), nil
+	})
+	p := recordTo(t, up, nil)
+	post(t, p.url, "/model/m/converse", before)
+	path := p.end().Recorded[0]
+	r := replayOf(t, false, path)
+	if code, _, text := post(t, r.url, "/model/m/converse", now); code != 200 {
+		t.Errorf("%d %s", code, text)
+	}
+	want := map[foreign.Change]int{foreign.RoundedNumbers: 1, foreign.BlankText: 1, foreign.SuccessStatus: 1, foreign.EmptyMembers: 1, foreign.ResponsePaths: 1, foreign.AutoToolChoice: 1, foreign.CachePoints: 1}
+	if d := cmp.Diff(want, r.end().Tolerated); d != "" {
+		t.Errorf("tolerated (-want +got):\n%s", d)
+	}
+	r = replayOf(t, true, path)
+	if code, _, text := post(t, r.url, "/model/m/converse", now); code != http.StatusConflict {
+		t.Errorf("strict: %d %s", code, text)
+	}
+}
+
+const hello = `{"output":{"message":{"role":"assistant","content":[{"text":"hello"}]}},"stopReason":"end_turn","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}`
+
+// upstreamFunc is an upstream by hand.
+type upstreamFunc func(*http.Request, []byte) (*http.Response, error)
+
+func (f upstreamFunc) Do(r *http.Request, body []byte) (*http.Response, error) { return f(r, body) }
+func (upstreamFunc) Place(path string) string                                  { return "https://example.com" + path }
+
+// TestSameRequestTwice is case 50: served in order; a third is a miss, unless it
+// is another attempt of the second.
+func TestSameRequestTwice(t *testing.T) {
+	s := bedrocktest.New(t, bedrocktest.Options{Script: bedrocktest.Arrivals(bedrocktest.Say(bedrocktest.Text("pong 1")), bedrocktest.Say(bedrocktest.Text("pong 2")))})
+	p := recordTo(t, upstream(t, s.URL), nil)
+	const ping = `{"messages":[{"role":"user","content":[{"text":"ping"}]}]}`
+	ask := func(r *running, invocation, attempt string) (int, string) {
+		code, _, text := post(t, r.url, "/model/m/converse", ping, "Amz-Sdk-Invocation-Id", invocation, "Amz-Sdk-Request", attempt)
+		return code, text
+	}
+	ask(p, "a", "attempt=1; max=3")
+	ask(p, "b", "attempt=1; max=3")
+	paths := p.end().Recorded
+	if len(paths) != 1 {
+		t.Fatalf("recorded %v, expected one run", paths)
+	}
+	r := replayOf(t, false, paths[0])
+	for _, c := range []struct {
+		id, attempt, want string
+		code              int
+	}{{"1", "attempt=1", "pong 1", 200}, {"2", "attempt=1", "pong 2", 200}, {"2", "attempt=2", "pong 2", 200}, {"3", "attempt=1", "answered as often", 409}} {
+		if code, text := ask(r, c.id, c.attempt); code != c.code || !strings.Contains(text, c.want) {
+			t.Errorf("%s %s: %d %s, expected %d with %q", c.id, c.attempt, code, text, c.code, c.want)
+		}
+	}
+}
+
+// TestRetriesAreAttemptsOfOneCall is case 51: 429, then success, is one turn
+// with two attempts, by header or by the body alone.
+func TestRetriesAreAttemptsOfOneCall(t *testing.T) {
+	check := func(t *testing.T, path string) {
+		c := open(t, path)
+		x, err := c.Interaction(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(x.Attempts) != 2 || x.Attempts[0].Code != 429 || x.Attempts[1].Code != 200 {
+			t.Errorf("attempts %+v, expected 429 and 200", x.Attempts)
+		}
+		if turns := strings.Count(strings.Join(typesOf(t, c), " "), ledger.ModelResponded); turns != 3 {
+			t.Errorf("%d model turns, expected 3", turns)
+		}
+	}
+	eachWay(t, func(t *testing.T, stream bool) {
+		check(t, recorded(t, stream, bedrocktest.ToolLoop(), bedrocktest.Fault{Name: "throttle", Times: 1}))
+	})
+	for name, headers := range map[string][2][]string{
+		"stainless": {{"X-Stainless-Retry-Count", "0"}, {"X-Stainless-Retry-Count", "1"}},
+		"no header": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			p := recordTo(t, upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+				if n++; n == 1 {
+					return response(429, "ThrottlingException", foreign.Encoded{ContentType: "application/json", Body: []byte(`{"message":"slow down"}`)}), nil
+				}
+				return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)}), nil
+			}), nil)
+			for _, h := range headers {
+				post(t, p.url, "/model/m/converse", `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`, h...)
+			}
+			c := open(t, p.end().Recorded[0])
+			x, err := c.Interaction(0)
+			if err != nil || len(x.Attempts) != 2 || c.Len() != 1 {
+				t.Errorf("%d interactions, %d attempts, %v; expected 1 and 2", c.Len(), len(x.Attempts), err)
+			}
+		})
+	}
+}
+
+// TestFailuresAreReplayed: an error that stayed is served as it was.
+func TestFailuresAreReplayed(t *testing.T) {
+	for _, fault := range []string{"throttle", "validation", "internal"} {
+		t.Run(fault, func(t *testing.T) {
+			names := strings.Join(bedrocktest.FaultNames(), " ")
+			if !strings.Contains(names, fault) {
+				t.Skipf("no fault %q among %s", fault, names)
+			}
+			s := bedrocktest.New(t, bedrocktest.Options{Faults: []bedrocktest.Fault{{Name: fault}}})
+			p := recordTo(t, upstream(t, s.URL), nil)
+			const body = `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`
+			code, kind, text := post(t, p.url, "/model/m/converse", body)
+			r := replayOf(t, false, p.end().Recorded[0])
+			code2, kind2, text2 := post(t, r.url, "/model/m/converse", body)
+			if d := cmp.Diff([]any{code, kind, text}, []any{code2, kind2, text2}); d != "" || code == 200 {
+				t.Errorf("status %d; replay (-recorded +now):\n%s", code, d)
+			}
+		})
+	}
+}
+
+// TestClientGoesAway: a client that leaves in the middle of a stream is
+// recorded as such, and what came until then is served again.
+func TestClientGoesAway(t *testing.T) {
+	frame := foreignFrame(t)
+	up := upstreamFunc(func(r *http.Request, _ []byte) (*http.Response, error) {
+		pr, pw := io.Pipe()
+		go func() {
+			_, _ = pw.Write(frame)
+			<-r.Context().Done()
+			pw.CloseWithError(r.Context().Err())
+		}()
+		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/vnd.amazon.eventstream"}}, Body: pr, ContentLength: -1}, nil
+	})
+	p := recordTo(t, up, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	const body = `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`
+	r, _ := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/model/m/converse-stream", strings.NewReader(body))
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, len(frame))); err != nil {
+		t.Fatal("the first frame did not come at once:", err)
+	}
+	cancel()
+	resp.Body.Close()
+	c := open(t, p.end().Recorded[0])
+	x, err := c.Interaction(0)
+	if err != nil || x.Attempts[0].Err != clientGone || !bytes.Equal(x.Response, frame) {
+		t.Fatalf("recorded %+v, %v", x, err)
+	}
+	q := replayOf(t, false, c.Name())
+	resp, err = http.Post(q.url+"/model/m/converse-stream", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(resp.Body)
+	if err == nil || !bytes.Equal(got, frame) {
+		t.Errorf("replay gave %d bytes and error %v, expected %d and a broken connection", len(got), err, len(frame))
+	}
+}
+
+func foreignFrame(t *testing.T) []byte {
+	t.Helper()
+	a, err := foreign.ReadRequest(foreign.Route{Op: foreign.OpConverseStream, Model: "m"}, []byte(`{"messages":[]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := foreign.Encode(a, []byte(`{"output":{"message":{"content":[{"text":"hello"}],"role":"assistant"}},"stopReason":"end_turn","usage":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Body[:100]
+}
+
+// TestManyAgentsAtOnce: identical agents, and different ones, each get a run of
+// their own; a replay of all of them at once gives nobody another's answer.
+func TestManyAgentsAtOnce(t *testing.T) {
+	s := bedrocktest.New(t, bedrocktest.Options{Script: func(r bedrocktest.Request) bedrocktest.Turn {
+		turn := bedrocktest.ToolLoop()(r)
+		if r.Step >= 2 {
+			return bedrocktest.Say(bedrocktest.Text("for " + r.Messages[0].Blocks[0].Text))
+		}
+		return turn
+	}})
+	const agents = 24
+	all := func(p *running) {
+		var wg sync.WaitGroup
+		for i := range agents {
+			wg.Go(func() {
+				q := fmt.Sprintf("question %d", i/2) // two of each
+				text, err := agent{client: sdk(t, p.url), stream: i%4 < 2, question: q, temp: 3}.run(t.Context())
+				if err != nil || text != "for "+q {
+					t.Errorf("agent %d got %q, %v", i, text, err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	p := recordTo(t, upstream(t, s.URL), nil)
+	all(p)
+	got := p.end()
+	s.Close()
+	if len(got.Recorded) != agents {
+		t.Errorf("%d runs, expected %d", len(got.Recorded), agents)
+	}
+	for _, path := range got.Recorded {
+		c := open(t, path)
+		if r, err := engine.Replay(t.Context(), c, engine.ReplayOptions{}); err != nil || !r.Identical || r.ModelTurns != 3 || !c.Sealed() {
+			t.Errorf("%s: %+v, %v", path, r, err)
+		}
+	}
+	q := replayOf(t, false, got.Recorded...)
+	all(q)
+	if r := q.end(); r.Served != 3*agents || len(r.Diverged)+len(r.LeftOver) > 0 {
+		t.Errorf("replay: served %d, diverged %v, left over %v", r.Served, r.Diverged, r.LeftOver)
+	}
+}
+
+// TestTags: a header, a path prefix and AWS_SDK_UA_APP_ID name a run.
+func TestTags(t *testing.T) {
+	p := recordTo(t, RuleUpstream{}, nil)
+	const body = `{"messages":[{"role":"user","content":[{"text":"hi %d"}]}]}`
+	for i := range 2 {
+		text := fmt.Sprintf(body, i)
+		post(t, p.url, "/model/m/converse", text, RunHeader, "one")
+		post(t, p.url, "/run/two%20b/model/m/converse", text)
+		post(t, p.url, "/model/m/converse", text, "User-Agent", "aws-sdk-go/1 os/linux app/three")
+	}
+	got := map[string]int{}
+	for _, path := range p.end().Recorded {
+		c := open(t, path)
+		got[c.Foreign().Tag] = c.Len()
+	}
+	if d := cmp.Diff(map[string]int{"one": 2, "two b": 2, "three": 2}, got); d != "" {
+		t.Errorf("interactions by tag (-want +got):\n%s", d)
+	}
+}
+
+// TestSubAgentsAreApart: a conversation between a tool call and its result is
+// another run, and the first goes on.
+func TestSubAgentsAreApart(t *testing.T) {
+	s := bedrocktest.New(t, bedrocktest.Options{})
+	p := recordTo(t, upstream(t, s.URL), nil)
+	client := sdk(t, p.url)
+	outer := agent{client: client, temp: 3, question: "outer"}
+	messages := []types.Message{{Role: types.ConversationRoleUser, Content: []types.ContentBlock{&types.ContentBlockMemberText{Value: "outer"}}}}
+	turn, err := outer.ask(t.Context(), messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (agent{client: client, temp: 4, question: "inner"}).run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	results := types.Message{Role: types.ConversationRoleUser}
+	for _, b := range turn.Content {
+		if u, is := b.(*types.ContentBlockMemberToolUse); is {
+			results.Content = append(results.Content, &types.ContentBlockMemberToolResult{Value: types.ToolResultBlock{ToolUseId: u.Value.ToolUseId,
+				Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: "late"}}}})
+		}
+	}
+	if _, err := outer.ask(t.Context(), append(messages, turn, results)); err != nil {
+		t.Fatal(err)
+	}
+	got := p.end().Recorded
+	if len(got) != 2 {
+		t.Fatalf("%v, expected two runs", got)
+	}
+	if c := open(t, got[0]); c.Sealed() || len(typesOf(t, c)) != 8 {
+		t.Errorf("outer run: sealed %v, events %v", c.Sealed(), typesOf(t, c))
+	}
+	if c := open(t, got[1]); !c.Sealed() || len(typesOf(t, c)) != 11 {
+		t.Errorf("inner run: sealed %v, events %v", c.Sealed(), typesOf(t, c))
+	}
+}
+
+// TestHTTP2: cleartext HTTP/2 with prior knowledge, as the AWS SDK for
+// JavaScript speaks it, on the same port.
+func TestHTTP2(t *testing.T) {
+	p := recordTo(t, RuleUpstream{}, nil)
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Post(p.url+"/model/m/converse-stream", "application/json", strings.NewReader(`{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.ProtoMajor != 2 || resp.StatusCode != 200 || len(body) == 0 {
+		t.Errorf("%s %d, %d bytes, %v", resp.Proto, resp.StatusCode, len(body), err)
+	}
+}
+
+// TestModelIDsInThePath is case 46: the upstream gets the client's own
+// escaping, and all spellings of a model are one model on tape.
+func TestModelIDsInThePath(t *testing.T) {
+	var mu sync.Mutex
+	var seen []string
+	p := recordTo(t, upstreamFunc(func(r *http.Request, _ []byte) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, r.URL.EscapedPath())
+		return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)}), nil
+	}), nil)
+	spellings := []string{
+		"/model/arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc123/converse",
+		"/model/arn:aws:bedrock:us-east-1:123456789012:application-inference-profile%2Fabc123/converse",
+		"/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A123456789012%3Aapplication-inference-profile%2Fabc123/converse",
+	}
+	const body = `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`
+	for _, s := range spellings {
+		post(t, p.url, s, body)
+	}
+	if d := cmp.Diff(spellings, seen); d != "" {
+		t.Errorf("upstream paths (-want +got):\n%s", d)
+	}
+	r := replayOf(t, false, p.end().Recorded...)
+	for i := range spellings {
+		if code, _, text := post(t, r.url, spellings[len(spellings)-1-i], body); code != 200 {
+			t.Errorf("%s: %d %s", spellings[i], code, text)
+		}
+	}
+}
+
+// TestSecretsStayOffTheDisk is case 52.
+func TestSecretsStayOffTheDisk(t *testing.T) {
+	const leaky = `{"output":{"message":{"role":"assistant","content":[{"text":"url https://b.s3.amazonaws.com/k?X-Amz-Credential=AKIDEXAMPLE%2F20260101&X-Amz-Signature=00ff"}]}},"stopReason":"end_turn","usage":{}}`
+	p := recordTo(t, upstreamFunc(func(r *http.Request, _ []byte) (*http.Response, error) {
+		if strings.Contains(r.Header.Get("Authorization"), "Signature=00") || r.Header.Get("X-Amz-Security-Token") != "" {
+			t.Error("the client's signature or session was sent on")
+		}
+		return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(leaky)}), nil
+	}), nil)
+	_, _, text := post(t, p.url, "/model/m/converse", `{"messages":[{"role":"user","content":[{"text":"see X-Amz-Signature=00ff and AKIAIOSFODNN7EXAMPLE"}]}],"system":[{"text":"Authorization: Bearer TOKENEXAMPLE0123456789abcdef"}]}`,
+		"Authorization", "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature=00", "X-Amz-Security-Token", "TOKENEXAMPLE", "X-Api-Key", "KEYEXAMPLE")
+	if !strings.Contains(text, "Signature=00ff") {
+		t.Error("the client did not get the answer as it came")
+	}
+	files, err := filepath.Glob(filepath.Join(p.dir, "*"))
+	p.end()
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"TOKENEXAMPLE", "KEYEXAMPLE", "Signature=00", "AKIAIOSFODNN7", "AKIDEXAMPLE"} {
+		if bytes.Contains(b, []byte(secret)) {
+			t.Errorf("%q is on the disk: %s", secret, b)
+		}
+	}
+}
+
+// TestSigning: with credentials of its own the proxy signs for the upstream's
+// host; the client's dummy keys go nowhere.
+func TestSigning(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDPROXY")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	s := bedrocktest.New(t, bedrocktest.Options{RequireAuth: true})
+	p := recordTo(t, upstream(t, s.URL), nil)
+	if _, err := (agent{client: sdk(t, p.url), temp: 3}).run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.Requests() {
+		if auth := r.Header.Get("Authorization"); !strings.Contains(auth, "Credential=AKIDPROXY/") || !strings.Contains(auth, "/us-east-1/bedrock/") || r.Header.Get("X-Amz-Security-Token") != "" {
+			t.Errorf("authorization %q, session token %q", auth, r.Header.Get("X-Amz-Security-Token"))
+		}
+	}
+}
+
+// TestUnwelcome: what a web page, another machine or an unknown operation sends
+// is refused by name.
+func TestUnwelcome(t *testing.T) {
+	p := recordTo(t, RuleUpstream{}, nil)
+	for name, c := range map[string]struct {
+		path, body string
+		header     []string
+		code       int
+		want       string
+	}{
+		"web page":  {"/model/m/converse", "{}", []string{"Origin", "https://example.com"}, 403, "web pages"},
+		"operation": {"/model/m/invoke-with-bidirectional-stream", "{}", nil, 404, "UnknownOperation"},
+		"responses": {"/openai/v1/responses", "{}", nil, 404, "UnknownOperation"},
+		"no JSON":   {"/model/m/converse", "{", nil, 400, "read request body"},
+		"no object": {"/model/m/converse", "[]", nil, 400, "expected an object"},
+		"messages":  {"/model/m/converse", `{"messages":{}}`, nil, 400, "/messages: expected an array"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, kind, text := post(t, p.url, c.path, c.body, c.header...)
+			if code != c.code || !strings.Contains(kind+text, c.want) {
+				t.Errorf("%d %s %s, expected %d with %q", code, kind, text, c.code, c.want)
+			}
+		})
+	}
+	if _, err := Listen("0.0.0.0:0", false); err == nil {
+		t.Error("listened on every address without being told to")
+	}
+	q := start(t, Options{Record: &RecordOptions{Create: func(int, recorder.Header) (*recorder.Writer, error) { return nil, errors.New("no") }}, Upstream: RuleUpstream{}, Token: "open sesame"})
+	if code, _, _ := post(t, q.url, "/model/m/converse", `{"messages":[]}`); code != 403 {
+		t.Errorf("without the token: %d", code)
+	}
+	if code, _, _ := post(t, q.url, "/model/m/converse", `{"messages":[]}`, "Authorization", "AWS4-HMAC-SHA256 Credential=open sesame/20260101/x"); code == 403 {
+		t.Error("the token as access key id was refused")
+	}
+}
+
+// TestOtherDoors: what is no Converse turn is passed, recorded and replayed too.
+func TestOtherDoors(t *testing.T) {
+	const claude = `{"anthropic_version":"bedrock-2023-05-31","max_tokens":10,"messages":[{"role":"user","content":"hi"}]}`
+	for name, c := range map[string]struct{ path, body string }{
+		"invoke":           {"/model/anthropic.claude-3/invoke", claude},
+		"invoke stream":    {"/model/anthropic.claude-3/invoke-with-response-stream", claude},
+		"messages":         {"/anthropic/v1/messages", strings.Replace(claude, `{`, `{"model":"anthropic.claude-3",`, 1)},
+		"messages stream":  {"/anthropic/v1/messages", strings.Replace(claude, `{`, `{"model":"anthropic.claude-3","stream":true,`, 1)},
+		"chat":             {"/openai/v1/chat/completions", `{"model":"openai.gpt-oss","messages":[{"role":"user","content":"hi"}]}`},
+		"chat stream":      {"/openai/v1/chat/completions", `{"model":"openai.gpt-oss","stream":true,"messages":[{"role":"user","content":"hi"}]}`},
+		"count tokens":     {"/model/anthropic.claude-3/count-tokens", `{"input":{"converse":{"messages":[{"role":"user","content":[{"text":"hi"}]}]}}}`},
+		"apply guardrail":  {"/guardrail/abc/version/1/apply", `{"source":"INPUT","content":[{"text":{"text":"hi"}}]}`},
+		"unknown envelope": {"/model/meta.llama/invoke", `{"prompt":"hi"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := bedrocktest.New(t, bedrocktest.Options{Script: func(bedrocktest.Request) bedrocktest.Turn { return bedrocktest.Say(bedrocktest.Text("hello")) }})
+			p := recordTo(t, upstream(t, s.URL), nil)
+			code, _, text := post(t, p.url, c.path, c.body)
+			path := p.end().Recorded[0]
+			s.Close()
+			r := replayOf(t, false, path)
+			code2, _, text2 := post(t, r.url, c.path, c.body)
+			if code != code2 || text != text2 {
+				t.Errorf("recorded %d %q / now %d %q", code, text, code2, text2)
+			}
+			if v, err := engine.Replay(t.Context(), open(t, path), engine.ReplayOptions{}); err != nil || !v.Identical {
+				t.Errorf("verify: %+v, %v", v, err)
+			}
+			if got := r.end(); got.Served != 1 || len(got.LeftOver) > 0 {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// forked runs an agent behind a fork of a cassette.
+func forked(t *testing.T, path string, patch faults.Patch, up Upstream, stream bool) (string, error, *running) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "fork.yaml")
+	p := start(t, Options{Upstream: up, Fork: &ForkOptions{Parent: open(t, path), Patch: patch, Live: up != nil,
+		Create: func(h recorder.Header) (*recorder.Writer, error) { return recorder.Create(out, h) }}})
+	text, err := agent{client: sdk(t, p.url), stream: stream, temp: 3}.run(t.Context())
+	return text, err, p
+}
+
+// TestForkAResult: the patched result goes up with every later request, the
+// history is the parent's, and the fork verifies, replays and halts.
+func TestForkAResult(t *testing.T) {
+	eachWay(t, func(t *testing.T, stream bool) {
+		path := recorded(t, stream, bedrocktest.ToolLoop())
+		patch := faults.Drop("/records/1").For(5)
+		s := bedrocktest.New(t, bedrocktest.Options{})
+		text, err, p := forked(t, path, patch, upstream(t, s.URL), stream)
+		if err != nil || !strings.Contains(text, "3 results") {
+			t.Fatal(text, err)
+		}
+		got := p.end()
+		if got.Served != 2 || !got.Fork.Reached {
+			t.Errorf("%+v", got)
+		}
+		for _, r := range s.Requests() {
+			if bytes.Contains(r.Body[:bytes.Index(r.Body, []byte("get_time"))], []byte("nothing")) || strings.Count(string(r.Body), `"second"`) != strings.Count(string(r.Body), "toolResult")/3 {
+				t.Errorf("the upstream saw %s", r.Body)
+			}
+		}
+		c := open(t, got.Fork.Cassette)
+		checkFork(t, open(t, path), c, 5, patch)
+		r := replayOf(t, false, c.Name())
+		if _, err := (agent{client: sdk(t, r.url), stream: stream, temp: 3}).run(t.Context()); err != nil {
+			t.Errorf("replay of the fork: %v", err)
+		}
+		_, err, h := forked(t, path, patch, nil, stream)
+		if err == nil || !strings.Contains(err.Error(), "halted before the model call of event 7") {
+			t.Errorf("halting fork: %v", err)
+		}
+		halt := h.end().Fork.Halt
+		want := []diff.Change{{Kind: diff.Dropped, Path: "/messages/2/content/0/toolResult/content/0/json/records/1", Old: []byte(`"second"`)}}
+		if halt == nil || halt.Recorded != 7 {
+			t.Fatalf("halt %+v", halt)
+		}
+		if d := cmp.Diff(want, halt.Changes); d != "" {
+			t.Errorf("halt (-want +got):\n%s", d)
+		}
+	})
+}
+
+// checkFork holds a fork to the laws: its history is the parent's, the patched
+// event is marked, and its events follow from its traffic.
+func checkFork(t *testing.T, parent, c *recorder.Cassette, at int, patch faults.Patch) {
+	t.Helper()
+	was, err := parent.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := c.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(was[:at-1], now[:at-1]); d != "" {
+		t.Errorf("history (-parent +fork):\n%s", d)
+	}
+	edited, err := patch.Apply(was[at-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(edited.Event.Data), string(now[at-1].Data)); d != "" {
+		t.Errorf("patched event (-want +got):\n%s", d)
+	}
+	if origin, err := c.Origin(at); err != nil || origin != edge.Patched {
+		t.Errorf("origin of event %d: %s, %v", at, origin, err)
+	}
+	if r, err := engine.Replay(t.Context(), c, engine.ReplayOptions{}); err != nil || !r.Identical {
+		t.Errorf("verify: %+v %+v, %v", r, r.Divergence, err)
+	}
+	if h := c.Header().Parent; h == nil || h.At != at || h.Run != parent.Header().Run {
+		t.Errorf("parent %+v", h)
+	}
+}
+
+// TestForkATurn: the edited answer is framed anew, the SDK reads it, and the
+// agent acts on it.
+func TestForkATurn(t *testing.T) {
+	eachWay(t, func(t *testing.T, stream bool) {
+		path := recorded(t, stream, bedrocktest.ToolLoop())
+		patch, err := faults.Set("/output/message/content/0/toolUse/input/city", []byte(`"Tromsø"`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := bedrocktest.New(t, bedrocktest.Options{})
+		text, err, p := forked(t, path, patch.For(7), upstream(t, s.URL), stream)
+		if err != nil || !strings.Contains(text, "3 results") {
+			t.Fatal(text, err)
+		}
+		got := p.end()
+		if r := s.Requests(); len(r) != 1 || !bytes.Contains(r[0].Body, []byte("Tromsø")) || bytes.Contains(r[0].Body, []byte("Bergen")) {
+			t.Errorf("upstream: %d requests", len(r))
+		}
+		checkFork(t, open(t, path), open(t, got.Fork.Cassette), 7, patch.For(7))
+	})
+}
+
+// TestForkTheStart: another prompt from the first call on.
+func TestForkTheStart(t *testing.T) {
+	path := recorded(t, false, bedrocktest.ToolLoop())
+	patch, err := faults.Set("/task", []byte(`"Another question"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := bedrocktest.New(t, bedrocktest.Options{})
+	if _, err, _ := forked(t, path, patch.For(1), upstream(t, s.URL), false); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.Requests() {
+		if !bytes.Contains(r.Body, []byte("Another question")) || bytes.Contains(r.Body, []byte("What is the weather")) {
+			t.Errorf("the upstream saw %s", r.Body)
+		}
+	}
+}
+
+// TestForkNeverReached is a failure: nothing was patched.
+func TestForkNeverReached(t *testing.T) {
+	path := recorded(t, false, bedrocktest.ToolLoop())
+	p := start(t, Options{Fork: &ForkOptions{Parent: open(t, path), Patch: faults.Drop("/records/1").For(5), Create: nil}})
+	p.stop()
+	if _, err := p.Close(); err == nil || !strings.Contains(err.Error(), "never came to event 5") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestRuleUpstream: the AWS SDK talks to the rule model, whole and streamed.
+func TestRuleUpstream(t *testing.T) {
+	eachWay(t, func(t *testing.T, stream bool) {
+		p := recordTo(t, RuleUpstream{}, nil)
+		if text, err := (agent{client: sdk(t, p.url), stream: stream, temp: 3}).run(t.Context()); err != nil || text == "" {
+			t.Errorf("%q, %v", text, err)
+		}
+		path := p.end().Recorded[0]
+		r := replayOf(t, false, path)
+		if _, err := (agent{client: sdk(t, r.url), stream: stream, temp: 3}).run(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestCountTokensBetween: a call that is no turn, between a tool call and its
+// result, does not disturb the run.
+func TestCountTokensBetween(t *testing.T) {
+	s := bedrocktest.New(t, bedrocktest.Options{})
+	p := recordTo(t, upstream(t, s.URL), nil)
+	a := agent{client: sdk(t, p.url), temp: 3}
+	count := func() {
+		_, err := a.client.CountTokens(t.Context(), &bedrockruntime.CountTokensInput{ModelId: aws.String(haiku), Input: &types.CountTokensInputMemberConverse{
+			Value: types.ConverseTokensRequest{Messages: []types.Message{{Role: types.ConversationRoleUser, Content: []types.ContentBlock{&types.ContentBlockMemberText{Value: "hi"}}}}}}})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	count()
+	if _, err := a.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	count()
+	if got := p.end().Recorded; len(got) != 2 {
+		t.Errorf("%v, expected the run and the counts", got)
+	}
+}
+
+// TestDurable: what a client has whole is on the disk.
+func TestDurable(t *testing.T) {
+	p := recordTo(t, RuleUpstream{}, func(o *RecordOptions) { o.Durable = true })
+	for i := range 3 {
+		post(t, p.url, "/model/m/converse", fmt.Sprintf(`{"messages":[{"role":"user","content":[{"text":"hi %d"}]}]}`, i), RunHeader, "one")
+		if c := open(t, filepath.Join(p.dir, "run-001.yaml")); c.Len() != i+1 {
+			t.Errorf("after call %d: %d interactions on the disk", i+1, c.Len())
+		}
+	}
+}
+
+// TestManyRuns: the runs that are open are bounded; what had to go is sealed.
+func TestManyRuns(t *testing.T) {
+	p := recordTo(t, RuleUpstream{}, func(o *RecordOptions) { o.MaxOpen = 3 })
+	for i := range 12 {
+		post(t, p.url, "/model/m/converse", fmt.Sprintf(`{"messages":[{"role":"user","content":[{"text":"hi %d"}]}]}`, i))
+	}
+	for _, path := range p.end().Recorded {
+		if c := open(t, path); !c.Sealed() {
+			t.Errorf("%s is not sealed", path)
+		}
+	}
+}
+
+func TestUpstreamURLs(t *testing.T) {
+	for url, want := range map[string]string{"http://example.com": "http is for loopback", "ftp://x": "expected an http", "": "no AWS region"} {
+		if _, err := NewBedrock(t.Context(), BedrockOptions{URL: url}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, expected %q", url, err, want)
+		}
+	}
+	b := upstream(t, "").(*Bedrock)
+	if got := b.Place("/model/m/converse") + " " + b.Place(messages); got != "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/converse https://bedrock-mantle.us-east-1.api.aws/anthropic/v1/messages" {
+		t.Error(got)
+	}
+}
+
+const messages = "/anthropic/v1/messages"
