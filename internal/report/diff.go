@@ -12,7 +12,7 @@ import (
 func (p *Printer) Diff(r diff.Report, a, b diff.Run) {
 	p.findings(r)
 	if r.Identical {
-		p.Line(Green, "identical: %d events, byte for byte", r.A.Events)
+		p.Line(Green, "identical: %s, byte for byte", count(r.A.Events, "event"))
 		return
 	}
 	p.Blank()
@@ -30,7 +30,7 @@ func (p *Printer) findings(r diff.Report) {
 	case diff.FindingDifferent:
 		var parts []string
 		for _, d := range r.Differences {
-			parts = append(parts, fmt.Sprintf("%s %s → %s", d.Member, orNone(d.A), orNone(d.B)))
+			parts = append(parts, fmt.Sprintf("%s %s → %s", d.Member, orNone(part(d.A)), orNone(part(d.B))))
 		}
 		p.Line(Bold, "different findings: %s", strings.Join(parts, ", "))
 	default:
@@ -54,7 +54,7 @@ func headline(c diff.Conclusion) string {
 	case c.Verdict != nil:
 		return Headline(*c.Verdict)
 	case c.Outcome == "":
-		return fmt.Sprintf("unfinished after %d events", c.Events)
+		return "unfinished after " + count(c.Events, "event")
 	}
 	return c.Outcome + ": " + c.Reason
 }
@@ -100,10 +100,10 @@ func (p *Printer) consequences(r diff.Report, a, b diff.Run) {
 	p.Line(Plain, "what followed:")
 	for i, c := range r.Consequences {
 		if i == maxConsequences {
-			p.Line(Dim, "  … and %d more events; --json has all", len(r.Consequences)-i)
+			p.Line(Dim, "  … and %s; --json has all", count(len(r.Consequences)-i, "more event"))
 			return
 		}
-		p.Line(consequenceStyle(c.Kind), "  %-5s %-5s %-15s %-26s %s", seq("A", c.A), seq("B", c.B), c.Kind, strings.TrimSpace(c.Type+" "+c.Tool), p.followed(c, a, b))
+		p.Line(consequenceStyle(c.Kind), "  %-5s %-5s %-13s  %-15s  %s", seq("A", c.A), seq("B", c.B), c.Kind, c.Type, p.followed(c, a, b))
 	}
 }
 
@@ -127,16 +127,16 @@ func seq(run string, n int) string {
 // followed says what an event holds that stands in one run alone, or how much
 // of it changed.
 func (p *Printer) followed(c diff.Consequence, a, b diff.Run) string {
-	room := max(p.width-58, 20)
+	room := max(p.width-46, 20)
 	switch {
 	case c.Kind == diff.OnlyA && c.A <= len(a.Events):
 		return Shorten(Clean(Summary(a.Events[c.A-1])), room)
 	case c.Kind == diff.OnlyB && c.B <= len(b.Events):
 		return Shorten(Clean(Summary(b.Events[c.B-1])), room)
 	case c.Count > 0:
-		return CountChanges(c.Count)
+		return strings.TrimSpace(Shorten(Clean(c.Tool), 40) + "  " + CountChanges(c.Count))
 	}
-	return ""
+	return c.Tool
 }
 
 func (p *Printer) concluded(run string, c diff.Conclusion) {

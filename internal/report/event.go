@@ -17,7 +17,7 @@ import (
 func (p *Printer) Event(e ledger.Event, origin edge.Origin) {
 	tail := ""
 	if origin != "" {
-		tail = "  [" + string(origin) + "]"
+		tail = "  [" + Shorten(Clean(string(origin)), 20) + "]"
 	}
 	head := fmt.Sprintf("%4d  %-16s ", e.Seq, Clean(e.Type))
 	room := p.width - len(head) - len(tail)
@@ -119,7 +119,7 @@ func ResultSummary(result json.RawMessage, status string) string {
 		case m.Value[0] == '[':
 			var list []json.RawMessage
 			if json.Unmarshal(m.Value, &list) == nil {
-				parts = append(parts, fmt.Sprintf("%d %s", len(list), m.Name))
+				parts = append(parts, records(len(list), m.Name))
 			}
 		}
 	}
@@ -127,6 +127,15 @@ func ResultSummary(result json.RawMessage, status string) string {
 		parts = append(parts, string(result))
 	}
 	return status + ": " + strings.Join(parts, ", ")
+}
+
+// records counts what an array named by its plural holds.
+func records(n int, name string) string {
+	one, plural := strings.CutSuffix(name, "s")
+	if n == 1 && plural && !strings.HasSuffix(one, "s") && !strings.HasSuffix(one, "ie") {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, name)
 }
 
 func errorText(v json.RawMessage) string {

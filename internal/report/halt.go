@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"investigator/internal/diff"
 )
@@ -51,10 +50,7 @@ func (p *Printer) Halted(v HaltView) {
 
 // CountChanges says how many parts changed.
 func CountChanges(n int) string {
-	if n == 1 {
-		return "1 part changed"
-	}
-	return fmt.Sprintf("%d parts changed", n)
+	return count(n, "part") + " changed"
 }
 
 // maxChanges is how many changes are written before the rest is counted.
@@ -73,12 +69,12 @@ func (p *Printer) changes(changes []diff.Change, was, now string) {
 func (p *Printer) change(c diff.Change, was, now string) {
 	lost := lostRecords(c)
 	if lost == nil {
-		p.Line(Yellow, "  %-9s %s", c.Kind, c.Path)
+		p.Line(Yellow, "  %-9s %s", c.Kind, p.pointer(c.Path))
 		p.value("  "+was, c.Old)
 		p.value("  "+now, c.New)
 		return
 	}
-	p.Line(Yellow, "  %-9s %s: %d of %d gone", c.Kind, c.Path, len(lost.gone), lost.of)
+	p.Line(Yellow, "  %-9s %s: %d of %d gone", c.Kind, p.pointer(c.Path), len(lost.gone), lost.of)
 	for i, r := range lost.gone {
 		if i == 3 {
 			p.Line(Dim, "    … and %d more", len(lost.gone)-i)
@@ -86,6 +82,15 @@ func (p *Printer) change(c diff.Change, was, now string) {
 		}
 		p.value("  gone", r)
 	}
+}
+
+// pointer is a JSON pointer for people: the whole document has none, and a
+// member's name may be of any length.
+func (p *Printer) pointer(path string) string {
+	if path == "" {
+		return "(the whole)"
+	}
+	return Shorten(Clean(path), max(p.width-32, 40))
 }
 
 type lost struct {

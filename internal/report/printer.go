@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 )
 
@@ -65,43 +66,68 @@ func (p *Printer) Wrapped(label, text string) {
 	}
 }
 
+// cleaned makes every text among the arguments safe, also where its type has
+// another name.
 func cleaned(args []any) []any {
 	out := make([]any, len(args))
 	for i, a := range args {
+		out[i] = a
 		switch v := a.(type) {
-		case string:
-			out[i] = Clean(v)
-		case []byte:
-			out[i] = Clean(string(v))
+		case nil:
+			continue
 		case error:
 			out[i] = Clean(v.Error())
+			continue
 		case fmt.Stringer:
 			out[i] = Clean(v.String())
-		default:
-			out[i] = a
+			continue
+		}
+		switch v := reflect.ValueOf(a); {
+		case v.Kind() == reflect.String:
+			out[i] = Clean(v.String())
+		case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+			out[i] = Clean(string(v.Bytes()))
 		}
 	}
 	return out
 }
 
+// wrap breaks cleaned text into lines of at most width columns. A word that is
+// longer is broken too, or the terminal would break it, at column 0, where our
+// own lines begin.
 func wrap(s string, width int) []string {
-	if width < 20 {
-		width = 20
-	}
+	width = max(width, 20)
 	var lines []string
-	line := ""
+	line, used := "", 0
 	for _, word := range strings.Fields(s) {
-		switch {
-		case line == "":
-			line = word
-		case len([]rune(line))+1+len([]rune(word)) <= width:
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = word
+		for _, piece := range pieces(word, width) {
+			n := widthOf(piece)
+			switch {
+			case line == "":
+				line, used = piece, n
+			case used+1+n <= width:
+				line, used = line+" "+piece, used+1+n
+			default:
+				lines = append(lines, line)
+				line, used = piece, n
+			}
 		}
 	}
 	return append(lines, line)
+}
+
+// pieces cuts a word into pieces of at most width columns.
+func pieces(word string, width int) []string {
+	var out []string
+	start, used := 0, 0
+	for i, r := range word {
+		n := columnsOf(r)
+		if used+n > width {
+			out, start, used = append(out, word[start:i]), i, 0
+		}
+		used += n
+	}
+	return append(out, word[start:])
 }
 
 // Stream writes a piece of untrusted text as it comes, without a line break of

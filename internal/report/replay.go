@@ -14,17 +14,17 @@ func (p *Printer) Replayed(r engine.Replayed, why string) {
 		p.Divergence(*r.Divergence)
 		return
 	}
-	parts := []string{fmt.Sprintf("%d events", r.Events), fmt.Sprintf("ledger %.4s…", r.Ledger)}
+	parts := []string{count(r.Events, "event"), fmt.Sprintf("ledger %.4s…", r.Ledger)}
 	if r.Executed > 0 {
-		parts = append(parts, fmt.Sprintf("%d tools executed for real", r.Executed))
+		parts = append(parts, count(r.Executed, "tool")+" executed for real")
 	}
 	if r.FromTape > 0 {
-		parts = append(parts, fmt.Sprintf("%d tools from the cassette", r.FromTape))
+		parts = append(parts, count(r.FromTape, "tool")+" from the cassette")
 	}
 	if r.Refused > 0 {
-		parts = append(parts, fmt.Sprintf("%d tools refused", r.Refused))
+		parts = append(parts, count(r.Refused, "tool")+" refused")
 	}
-	parts = append(parts, fmt.Sprintf("%d model turns from the cassette", r.ModelTurns))
+	parts = append(parts, count(r.ModelTurns, "model turn")+" from the cassette")
 	word := "identical: "
 	if r.Unfinished {
 		word = "identical as far as it was recorded (unfinished): "
@@ -33,6 +33,14 @@ func (p *Printer) Replayed(r engine.Replayed, why string) {
 	if r.Executed == 0 && why != "" {
 		p.Line(Dim, "tools were not executed: %s", why)
 	}
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // Divergence writes where a replay and its recording part.

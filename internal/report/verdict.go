@@ -14,44 +14,52 @@ func Headline(v verdict.Verdict) string {
 	if v.Inconclusive() {
 		return "inconclusive"
 	}
-	s := v.Component + " (" + v.Class + ", confidence " + v.Confidence + ")"
+	s := part(v.Component) + " (" + part(v.Class) + ", confidence " + part(v.Confidence) + ")"
 	if v.Change != "" {
-		s += ", change " + v.Change
+		s += ", change " + part(v.Change)
 	}
 	return s
 }
+
+// part is a member of a verdict in a headline, which a model may have filled
+// with a book.
+func part(s string) string { return Shorten(s, 80) }
 
 // Verdict writes a verdict whole.
 func (p *Printer) Verdict(v verdict.Verdict) {
 	p.Line(Bold, "verdict: %s", Headline(v))
 	p.Wrapped("  ", v.Summary)
 	for _, f := range []struct{ label, text string }{
-		{"  mechanism   ", v.Mechanism}, {"  started     ", v.StartedAt}, {"  evidence    ", strings.Join(v.Evidence, ", ")},
+		{"  mechanism    ", v.Mechanism}, {"  started      ", v.StartedAt}, {"  evidence     ", strings.Join(v.Evidence, ", ")},
 	} {
 		if f.text != "" {
 			p.Wrapped(f.label, f.text)
 		}
 	}
 	for _, r := range v.RuledOut {
-		p.Wrapped("  ruled out   ", r.Hypothesis+": "+r.Reason)
+		p.Wrapped("  ruled out    ", r.Hypothesis+": "+r.Reason)
 	}
 	for _, n := range v.NotExamined {
 		p.Wrapped("  not examined ", n)
 	}
 	if v.Recommendation != "" {
-		p.Wrapped("  recommends  ", v.Recommendation)
+		p.Wrapped("  recommends   ", v.Recommendation)
 	}
 }
 
 // Outcome writes how a run ended, its verdict where it has one.
 func (p *Printer) Outcome(o loop.Outcome) {
-	if v, problems := verdict.Parse(o.Verdict); o.Outcome == loop.Concluded && len(problems) == 0 {
-		p.Verdict(v)
-	} else {
+	v, problems := verdict.Parse(o.Verdict)
+	switch {
+	case o.Outcome != loop.Concluded:
 		p.Line(Yellow, "no typed verdict: %s: %s", o.Outcome, o.Reason)
 		if o.Text != "" {
-			p.Wrapped("  it said     ", o.Text)
+			p.Wrapped("  it said      ", o.Text)
 		}
+	case len(problems) > 0:
+		p.Line(Yellow, "the verdict is not valid: %s", strings.Join(problems, "; "))
+	default:
+		p.Verdict(v)
 	}
 	if o.Dropped > 0 {
 		p.Line(Dim, "  %d calls made beside the report were not run", o.Dropped)
