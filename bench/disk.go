@@ -24,9 +24,10 @@ import (
 var durableSource []byte
 
 // record measures recording durable events against writing lines of the same
-// sizes and making each durable, nothing else. Both go to one disk, in turn.
+// sizes and making each durable, nothing else. Both go to one disk, in turn,
+// line by line: a disk that is busy is so for both.
 func record(ctx context.Context, b *bench) error {
-	blocks, lines := b.rounds(40), 25
+	blocks, lines := b.rounds(1000), 1
 	turns := blocks*lines/2 + 2
 	text, err := generated(turns, turnBytes)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Command bench measures what this project promises to be fast at, side by side
 // with what it is measured against, in one run, and prints a table.
 //
-//	go run ./bench                 everything, about two minutes
+//	go run ./bench                 everything, about three minutes
 //	go run ./bench --quick         smaller runs, under half a minute
 //	go run ./bench --only fork     the rows of one section
 //	go run ./bench --json          the rows as JSON

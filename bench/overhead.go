@@ -34,7 +34,7 @@ const bedrockModel = "global.anthropic.claude-sonnet-4-6"
 // call. How the cost of a call grows with the context shows in a longer run
 // against a Bedrock that does not think.
 func overhead(ctx context.Context, b *bench) error {
-	turns, long, pairs := 20, 160, 3
+	turns, long, pairs := 20, 120, 2
 	if b.quick {
 		turns, long, pairs = 8, 60, 1
 	}
