@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -168,5 +170,19 @@ func TestSDKLogsNothing(t *testing.T) {
 	}
 	if err == nil || strings.Contains(err.Error(), "IMDS") {
 		t.Errorf("error %v, expected one in plain words", err)
+	}
+}
+
+// TestProxyIsKept: the client is built on the configuration's own transport, so
+// HTTPS_PROXY and NO_PROXY count, as AWS_CA_BUNDLE does (TestCABundle).
+func TestProxyIsKept(t *testing.T) {
+	e := newEdge(t, options("", true))
+	tr, ok := e.http.Transport.(*http.Transport)
+	if !ok || tr.Proxy == nil {
+		t.Fatalf("the transport %T has no proxy function", e.http.Transport)
+	}
+	proxy := func(f func(*http.Request) (*url.URL, error)) uintptr { return reflect.ValueOf(f).Pointer() }
+	if proxy(tr.Proxy) != proxy(http.ProxyFromEnvironment) {
+		t.Error("the proxy is not taken from the environment")
 	}
 }
