@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -26,6 +25,7 @@ type taped struct {
 	key   ledger.Sum
 	sum   ledger.Sum // over its conversation
 	named []place    // its tool results
+	made  bool       // its answer never went over a wire and has to be encoded
 	used  bool
 }
 
@@ -87,6 +87,8 @@ func (m *replaying) load(c *recorder.Cassette) error {
 	sums := map[*converse.Thread]ledger.Sum{}
 	_, err := engine.ForeignCalls(c, func(f engine.ForeignCall) error {
 		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route}
+		_, err := foreign.ReadAnswer(f.Asked.Dialect, f.Wire.Response)
+		call.made = err != nil || f.Wire.Origin == edge.Patched
 		call.sum = threadSum(sums, f.Asked.Request.Messages)
 		call.key = foreign.Key(f.Asked, call.sum)
 		for _, a := range f.Answered {
@@ -286,13 +288,6 @@ type wireAnswer struct {
 // recordedAnswer is what a client gets for a recorded call. cut says that it
 // ends before its end. What never went over a wire (a patched turn) is encoded.
 func recordedAnswer(a foreign.Asked, t *taped) (wireAnswer, bool, error) {
-	i, err := t.tape.c.EventCount()
-	if err != nil {
-		return wireAnswer{}, false, err
-	}
-	if t.seq > i {
-		return wireAnswer{}, false, errors.New("no such event")
-	}
 	event, err := t.tape.c.Event(t.seq)
 	if err != nil {
 		return wireAnswer{}, false, err
@@ -307,7 +302,7 @@ func recordedAnswer(a foreign.Asked, t *taped) (wireAnswer, bool, error) {
 		last = x.Attempts[n-1].Err
 	}
 	if event.Type == ledger.ModelResponded {
-		if _, err := foreign.ReadAnswer(a.Dialect, x.Response); err != nil || x.Origin == edge.Patched {
+		if t.made {
 			e, err := foreign.Encode(a, event.Data)
 			return wireAnswer{http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body}, false, err
 		}

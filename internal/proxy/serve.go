@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -66,7 +65,7 @@ func (p *Proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			"investigator proxy: %s %s is no operation it records; it knows Converse, ConverseStream, InvokeModel, InvokeModelWithResponseStream, CountTokens, ApplyGuardrail, /openai/v1/chat/completions and /anthropic/v1/messages", r.Method, r.URL.EscapedPath()))
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxBody))
+	body, err := readAll(make([]byte, 0, min(max(r.ContentLength, 0), maxBody)+1), http.MaxBytesReader(rw, r.Body, maxBody))
 	w.ready = time.Now().Add(firstByteWait)
 	if err != nil {
 		w.fail(foreign.Asked{Route: route}, http.StatusBadRequest, "ValidationException", "investigator proxy: read request body: "+err.Error())
