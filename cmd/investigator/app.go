@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -19,6 +16,9 @@ func run(ctx context.Context, args []string, sh *shell) int {
 	err := newApp(sh).RunContext(ctx, args)
 	if err == nil {
 		err = ctx.Err()
+	}
+	if lost := sh.lost(); lost != nil {
+		err = lost
 	}
 	complain(sh.notes(), err)
 	return statusOf(err)
@@ -61,7 +61,7 @@ func noVerb(c *cli.Context) error {
 	}
 	name := c.Args().First()
 	hint := "investigator --help lists the verbs"
-	if s := cli.SuggestCommand(c.App.Commands, name); s != "" {
+	if s := cli.SuggestCommand(c.App.Commands, name); s != "" && !strings.Contains(s, `""`) {
 		hint = s
 	}
 	return usagef(hint, "unknown verb %q", name)
@@ -72,32 +72,30 @@ func usageProblem(c *cli.Context, err error, _ bool) error {
 	if c.Command != nil && c.Command.Name != "" && c.Command.Name != "investigator" {
 		hint = fmt.Sprintf("investigator %s --help shows its flags", c.Command.Name)
 	}
-	return usagef(hint, "%s", strings.TrimPrefix(err.Error(), "flag provided but "))
-}
-
-// checkArgs refuses flags that stand after the argument: the library would
-// take them for arguments and run without them.
-func checkArgs(cmd *cli.Command, action cli.ActionFunc) cli.ActionFunc {
-	return func(c *cli.Context) error {
-		args := c.Args().Slice()
-		i := slices.IndexFunc(args, func(a string) bool { return len(a) > 1 && a[0] == '-' })
-		if i < 0 {
-			return action(c)
+	text := err.Error()
+	if name, unknown := strings.CutPrefix(text, "flag provided but not defined: -"); unknown {
+		if s := nearestFlag(c, name); s != "" {
+			hint = "did you mean " + s + "? " + hint
 		}
-		fixed := append([]string{"investigator", cmd.Name}, append(slices.Clone(args[i:]), args[:i]...)...)
-		return usagef("put flags before the file: "+strings.Join(fixed, " "), "the flag %s stands after an argument", args[i])
+		return usagef(hint, "unknown flag --%s", strings.TrimLeft(name, "-"))
 	}
+	// The library names flags with one dash, and says "parse error".
+	text = strings.Replace(text, " for flag -", " for flag --", 1)
+	return usagef(hint, "%s", strings.Replace(text, ": parse error", ", which is not what it takes", 1))
 }
 
-// oneArg returns the verb's single argument.
-func oneArg(c *cli.Context, what string) (string, error) {
-	switch c.Args().Len() {
-	case 1:
-		return c.Args().First(), nil
-	case 0:
-		return "", usagef(c.Command.UsageText, "expected %s, found none", what)
+// nearestFlag is a flag of the verb that name may be a misspelling of, which
+// begins alike. The library finds something near to any word.
+func nearestFlag(c *cli.Context, name string) string {
+	if c.Command == nil || len(c.Command.Flags) == 0 {
+		return ""
 	}
-	return "", usagef(c.Command.UsageText, "expected one %s, found %d arguments", what, c.Args().Len())
+	name = strings.TrimLeft(name, "-")
+	near := cli.SuggestFlag(c.Command.Flags, name, true)
+	if len(name) < 2 || !strings.HasPrefix(strings.TrimLeft(near, "-"), name[:2]) {
+		return ""
+	}
+	return near
 }
 
 // status ends a verb whose result is already written.
@@ -106,13 +104,4 @@ func status(code int) error {
 		return nil
 	}
 	return &silent{code}
-}
-
-// wrote turns a failed write of a result into an error, but for a reader that
-// has gone away, which is how head ends a pipe.
-func wrote(err error) error {
-	if errors.Is(err, io.ErrClosedPipe) {
-		return nil
-	}
-	return err
 }

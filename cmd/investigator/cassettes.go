@@ -16,10 +16,10 @@ import (
 func cassettesIn(folder string) ([]found, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hint(fmt.Errorf("there is no folder %s here", folder), "record a run first: investigator live --model rule")
+		return nil, hint(fmt.Errorf("there is no folder %q here", folder), "record a run first: investigator live --model rule")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list cassettes: %w", err)
+		return nil, hint(fmt.Errorf("list cassettes: %w", err), "name the folder that holds them; investigator show CASSETTE prints one")
 	}
 	var out []found
 	for _, e := range entries {
@@ -31,6 +31,18 @@ func cassettesIn(folder string) ([]found, error) {
 		out = append(out, found{filepath.Join(folder, name), c, err})
 	}
 	return out, nil
+}
+
+// checkSeq refuses a seq that the run does not have.
+func checkSeq(c *recorder.Cassette, seq int) error {
+	total, err := c.EventCount()
+	if err != nil {
+		return err
+	}
+	if seq < 1 || seq > total {
+		return usagef("investigator show "+shellQuote(c.Name())+" lists the events", "--at: cassette %q: expected an event from 1 to %d, found %d", c.Name(), total, seq)
+	}
+	return nil
 }
 
 type found struct {

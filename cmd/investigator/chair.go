@@ -60,6 +60,22 @@ func (o modelOptions) orDefault() modelOptions {
 	return o
 }
 
+// checkRule refuses settings that the rule model would ignore.
+func (o modelOptions) checkRule() error {
+	if o.id != prompt.RuleModel {
+		return nil
+	}
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"temperature", o.temperature != ""}, {"cache", o.cache != ""}, {"max-output", o.maxTokens != 0}, {"prices", o.prices != ""}} {
+		if f.given {
+			return usagef("leave it out, or name a model on Bedrock with --model", "--%s: the rule model has no such setting", f.name)
+		}
+	}
+	return nil
+}
+
 type modelOptions struct {
 	id, fallback, region, profile, endpoint string
 	noStream                                bool

@@ -25,8 +25,13 @@ recorded and replayed; the deploy it blames is taken out of history, once to
 see which model inputs change and once to see what it would have concluded; and
 both runs are compared. Everything shown is computed now. Writes into FOLDER
 where one is named, into a temporary folder that is removed otherwise.`,
-		Flags:  []cli.Flag{&cli.StringFlag{Name: "out", Usage: "keep run_a.yaml and run_b.yaml in `FOLDER`"}},
-		Action: func(c *cli.Context) error { return demo(c.Context, sh, c.String("out")) },
+		Flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "keep run_a.yaml and run_b.yaml in `FOLDER`"}},
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			return demo(c.Context, sh, c.String("out"))
+		},
 	}
 }
 
@@ -34,12 +39,12 @@ func demo(ctx context.Context, sh *shell, folder string) error {
 	if folder == "" {
 		temporary, err := os.MkdirTemp("", "investigator-demo-")
 		if err != nil {
-			return fmt.Errorf("make a folder for the demo: %w", err)
+			return hint(fmt.Errorf("make a folder for the demo: %w", err), "name a folder that can be written to: --out FOLDER")
 		}
 		defer os.RemoveAll(temporary)
 		folder = temporary
 	} else if err := os.MkdirAll(folder, 0o777); err != nil {
-		return fmt.Errorf("make a folder for the demo: %w", err)
+		return hint(fmt.Errorf("make a folder for the demo: %w", err), "choose another --out FOLDER, or leave it out")
 	}
 	d := demonstration{sh: sh, p: sh.printer(), a: filepath.Join(folder, "run_a.yaml"), b: filepath.Join(folder, "run_b.yaml")}
 	for _, step := range []func(context.Context) error{d.record, d.replay, d.halt, d.resample, d.compare} {

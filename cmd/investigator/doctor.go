@@ -22,6 +22,9 @@ fraction of a cent and proves that the model answers.`,
 			jsonFlag(),
 		}, endpointFlags()...)...),
 		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
 			return doctor(c.Context, sh, modelOptionsOf(c).orDefault(), c.Bool("call"), c.Bool("json"))
 		},
 	}

@@ -81,7 +81,7 @@ func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) e
 // that ended it.
 func runCommand(ctx context.Context, sh *shell, command, env []string) (int, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = sh.in, sh.out, sh.err, env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = sh.in, sh.terminal, sh.err, env
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	err := cmd.Run()

@@ -91,9 +91,9 @@ func forkOptionsOf(c *cli.Context) (forkOptions, error) {
 	case o.modelGiven && o.model.id == "":
 		return o, usagef("--model ID, or leave it out to keep the parent's", "--model: expected a model, found none")
 	case o.unseen != engine.UnseenRun && o.unseen != engine.UnseenRefuse && o.unseen != engine.UnseenStop:
-		return o, usagef("", "--unseen: expected run, refuse or stop, found %q", o.unseen)
+		return o, usagef("--unseen run, refuse or stop", "--unseen: expected run, refuse or stop, found %q", o.unseen)
 	case o.samples < 1:
-		return o, usagef("", "--samples: expected at least 1, found %d", o.samples)
+		return o, usagef("leave it out for one future", "--samples: expected at least 1, found %d", o.samples)
 	case o.samples > 1 && (o.mode != "live" || o.out != ""):
 		return o, usagef("sampled futures are named by themselves", "--samples goes with --mode live and without --out")
 	}
@@ -106,8 +106,14 @@ func fork(ctx context.Context, sh *shell, o forkOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := checkSeq(c, o.at); err != nil {
+		return err
+	}
 	point, err := engine.At(ctx, c, o.at)
 	if err != nil {
+		return err
+	}
+	if err := o.patch.fits(c, point.Event); err != nil {
 		return err
 	}
 	patch, err := o.patch.build(sh, point.Event)
@@ -126,6 +132,9 @@ func fork(ctx context.Context, sh *shell, o forkOptions) error {
 		sh.notes().Line(report.Dim, `no patch given: the fault "missing" drops the last record; other ways: --drop, --set, --replace, --empty, --error, --fault, --edit, --insert`)
 	}
 	f := forking{sh: sh, o: o, parent: c, point: point, patch: patch}
+	if err := f.checkWorld(); err != nil {
+		return err
+	}
 	if o.mode == "halt" {
 		return f.halt(ctx)
 	}
@@ -261,6 +270,15 @@ func (f *forking) haltView(out engine.Forked, path string) report.HaltView {
 // goOn is the command line that goes on where this fork halts.
 func (f *forking) goOn() string {
 	words := []string{"investigator fork --at", strconv.Itoa(f.o.at), "--mode live"}
+	if f.o.world != "" {
+		words = append(words, "--world", shellQuote(f.o.world))
+	}
+	if f.o.unseen != engine.UnseenRun {
+		words = append(words, "--unseen", string(f.o.unseen))
+	}
+	if f.o.writes {
+		words = append(words, "--allow-writes")
+	}
 	if f.o.modelGiven {
 		words = append(words, "--model", shellQuote(f.o.model.id))
 	}
@@ -313,6 +331,19 @@ func (f *forking) tools() edge.Edge {
 	return engine.Guard{Edge: engine.Tools{World: w}, Effects: s.Effects, Writes: f.o.writes}
 }
 
+// checkWorld refuses a world that was named and cannot be used. One that was
+// only looked for may be missing: the tape answers what it can.
+func (f *forking) checkWorld() error {
+	if f.o.world == "" {
+		return nil
+	}
+	w, why := findWorld(f.parent, f.o.world)
+	if w == nil {
+		return hint(errors.New("--world: "+why), "name the world that the parent was recorded on, or leave --world out")
+	}
+	return nil
+}
+
 func (f *forking) live(ctx context.Context) error {
 	ch, swap, err := f.chair(ctx)
 	if err != nil {
@@ -361,7 +392,7 @@ func (f *forking) restsOn(p *report.Printer, path string) error {
 		return err
 	}
 	p.Line(report.Dim, "rests on: %s", report.RestsOn(origins))
-	p.Line(report.Dim, "compare:  investigator diff %s %s", f.parent.Name(), path)
+	p.Line(report.Dim, "compare:  investigator diff %s %s", shellQuote(f.parent.Name()), shellQuote(path))
 	return nil
 }
 

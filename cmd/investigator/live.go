@@ -32,7 +32,15 @@ account and no network.`,
 			worldFlag(), outFlag(), jsonFlag(),
 			&cli.StringFlag{Name: "note", Usage: "a `TEXT` for the cassette's header: how it was recorded"},
 		}, modelFlags()...), limitFlags()...),
-		Action: func(c *cli.Context) error { return live(c.Context, sh, liveOptionsOf(c)) },
+		Action: func(c *cli.Context) error {
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			if err := checkLimits(c); err != nil {
+				return err
+			}
+			return live(c.Context, sh, liveOptionsOf(c))
+		},
 	}
 }
 
@@ -52,6 +60,9 @@ func liveOptionsOf(c *cli.Context) liveOptions {
 }
 
 func live(ctx context.Context, sh *shell, o liveOptions) error {
+	if err := o.model.checkRule(); err != nil {
+		return err
+	}
 	w, err := openWorld(o.world)
 	if err != nil {
 		return err
@@ -228,7 +239,7 @@ func kept(rec *recorder.Writer, err error) error {
 	if rec.Path() == "" {
 		return err
 	}
-	return hint(err, "%s holds events 1 to %d; investigator show %s", rec.Path(), rec.Seq(), rec.Path())
+	return hint(err, "%s holds events 1 to %d; investigator show %s", rec.Path(), rec.Seq(), shellQuote(rec.Path()))
 }
 
 func openWorld(name string) (*world.World, error) {

@@ -25,8 +25,12 @@ func lsVerb(sh *shell) *cli.Command {
 		Flags:       []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
 			folder := cassetteFolder
-			if c.Args().Present() {
+			switch c.Args().Len() {
+			case 0:
+			case 1:
 				folder = c.Args().First()
+			default:
+				return usagef(c.Command.UsageText, "expected one FOLDER, found %d arguments", c.Args().Len())
 			}
 			return ls(sh, folder, c.Bool("json"))
 		},
@@ -74,7 +78,7 @@ func ls(sh *shell, folder string, asJSON bool) error {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", report.Clean(filepath.Base(r.Cassette)), report.Clean(r.Model), r.Events,
 			report.Clean(report.Shorten(r.verdict, 48)), parent, report.Clean(report.Shorten(r.Task, 56)))
 	}
-	return wrote(t.Flush())
+	return t.Flush()
 }
 
 func describe(f found) listed {

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"investigator/internal/faults"
 	"investigator/internal/ledger"
+	"investigator/internal/recorder"
 )
 
 func patchFlags() []cli.Flag {
@@ -39,11 +41,19 @@ type patchOptions struct {
 	drop, set                             []string
 	replace, error, fault, insert, patch  string
 	empty, edit, errorGiven, replaceGiven bool
+	blank                                 string // a flag that was given without its value
 }
 
 func patchOptionsOf(c *cli.Context) patchOptions {
+	blank := ""
+	for _, name := range []string{"fault", "insert", "patch"} {
+		if c.IsSet(name) && c.String(name) == "" {
+			blank = name
+		}
+	}
 	return patchOptions{
-		drop: c.StringSlice("drop"), set: c.StringSlice("set"), replace: c.String("replace"), empty: c.Bool("empty"),
+		blank: blank,
+		drop:  c.StringSlice("drop"), set: c.StringSlice("set"), replace: c.String("replace"), empty: c.Bool("empty"),
 		error: c.String("error"), fault: c.String("fault"), edit: c.Bool("edit"), insert: c.String("insert"), patch: c.String("patch"),
 		errorGiven: c.IsSet("error"), replaceGiven: c.IsSet("replace"),
 	}
@@ -51,7 +61,31 @@ func patchOptionsOf(c *cli.Context) patchOptions {
 
 // none reports whether no patch was asked for.
 func (o patchOptions) none() bool {
-	return len(o.drop)+len(o.set) == 0 && !o.replaceGiven && !o.empty && !o.errorGiven && o.fault == "" && !o.edit && o.insert == "" && o.patch == ""
+	return len(o.drop)+len(o.set) == 0 && !o.replaceGiven && !o.empty && !o.errorGiven && o.fault == "" && !o.edit && o.insert == "" && o.patch == "" && o.blank == ""
+}
+
+// fits refuses a patch flag without a value, which would count as no patch, and
+// no patch where the default one does not apply.
+func (o patchOptions) fits(c *recorder.Cassette, e ledger.Event) error {
+	if o.blank != "" {
+		return usagef("investigator fork --help shows what it takes", "--%s: expected a value, found none", o.blank)
+	}
+	if !o.none() || e.Type == ledger.ToolReturned {
+		return nil
+	}
+	events, err := c.Events()
+	if err != nil {
+		return err
+	}
+	var results []string
+	for _, r := range events {
+		if r.Type == ledger.ToolReturned {
+			results = append(results, strconv.Itoa(r.Seq))
+		}
+	}
+	return usagef(
+		fmt.Sprintf("say what to change, as in --set '/POINTER=JSON', or take a tool result: --at %s", strings.Join(results, ", ")),
+		"no patch given, and the default, the fault %s, is for tool results: event %d is %s", faults.Default, e.Seq, e.Type)
 }
 
 // words repeats the patch flags for a command line to copy.
@@ -64,10 +98,14 @@ func (o patchOptions) words() string {
 	for _, s := range o.set {
 		add("--set", s)
 	}
-	for _, f := range []struct{ flag, value string }{
-		{"--replace", o.replace}, {"--error", o.error}, {"--fault", o.fault}, {"--insert", o.insert}, {"--patch", o.patch},
+	for _, f := range []struct {
+		flag, value string
+		given       bool
+	}{
+		{"--replace", o.replace, o.replaceGiven}, {"--error", o.error, o.errorGiven}, {"--fault", o.fault, o.fault != ""},
+		{"--insert", o.insert, o.insert != ""}, {"--patch", o.patch, o.patch != ""},
 	} {
-		if f.value != "" {
+		if f.given {
 			add(f.flag, f.value)
 		}
 	}
@@ -154,9 +192,17 @@ func textOrFile(s string) (json.RawMessage, error) {
 	if !isFile {
 		return json.RawMessage(s), nil
 	}
+	return readPatch(name)
+}
+
+// readPatch reads a file that a flag names.
+func readPatch(name string) ([]byte, error) {
+	if name == "" {
+		return nil, usagef("write the file's name behind the @", "read patch: expected @FILE, found @")
+	}
 	b, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("read patch: %w", err)
+		return nil, hint(fmt.Errorf("read patch: %w", err), "check the path of the patch; @FILE and --patch FILE name a file with JSON")
 	}
 	return b, nil
 }
@@ -180,9 +226,9 @@ func (o patchOptions) fromFile() (*faults.Patch, error) {
 	if o.patch == "" {
 		return nil, nil
 	}
-	b, err := os.ReadFile(o.patch)
+	b, err := readPatch(o.patch)
 	if err != nil {
-		return nil, fmt.Errorf("read patch: %w", err)
+		return nil, err
 	}
 	p, err := faults.Parse(b)
 	if err != nil {
@@ -201,7 +247,7 @@ func (o patchOptions) fromEditor(sh *shell, e ledger.Event) (*faults.Patch, erro
 	if editor == "" {
 		editor = sh.getenv("EDITOR")
 	}
-	if editor == "" {
+	if strings.TrimSpace(editor) == "" {
 		return nil, usagef("export EDITOR=vi", "--edit: neither VISUAL nor EDITOR names an editor")
 	}
 	f, err := os.CreateTemp("", "investigator-*.json")
@@ -216,7 +262,7 @@ func (o patchOptions) fromEditor(sh *shell, e ledger.Event) (*faults.Patch, erro
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = sh.in, sh.err, sh.err
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("edit event: %s: %w", editor, err)
+		return nil, hint(fmt.Errorf("edit event: %s: %w", editor, err), "set VISUAL or EDITOR to an editor that waits and ends with 0; nothing was changed")
 	}
 	b, err := os.ReadFile(f.Name())
 	if err != nil {

@@ -172,7 +172,7 @@ func toolsFor(c *recorder.Cassette, choice, dir string) (edge.Edge, string, erro
 	}
 	w, why := findWorld(c, dir)
 	if w == nil {
-		if choice == "run" {
+		if choice == "run" || dir != "" {
 			return nil, "", hint(errors.New("tools cannot be executed: "+why), "name the world's folder with --world FOLDER, or answer tool calls from the cassette with --tools tape")
 		}
 		return nil, why, nil
@@ -206,7 +206,10 @@ func findWorld(c *recorder.Cassette, dir string) (*world.World, string) {
 		if w.Digest() == recorded.Digest {
 			return w, ""
 		}
-		if dir != "" || candidate != demoWorld {
+		if dir != "" {
+			return nil, fmt.Sprintf("%q is not the world %s that was recorded, or it has changed since", dir, recorded.Name)
+		}
+		if candidate != demoWorld {
 			return nil, "the world " + recorded.Name + " has changed since it was recorded"
 		}
 	}

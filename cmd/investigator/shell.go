@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -14,6 +17,7 @@ import (
 type shell struct {
 	in       io.Reader
 	out, err io.Writer
+	terminal io.Writer // what stands behind out, for programs that we start
 	getenv   func(string) string
 	now      func() time.Time
 	tty      bool // standard output is a terminal
@@ -24,7 +28,7 @@ type shell struct {
 }
 
 func newShell(in *os.File, out, errs *os.File) *shell {
-	sh := &shell{in: in, out: out, err: errs, getenv: os.Getenv, now: time.Now}
+	sh := &shell{in: in, out: &output{w: out}, terminal: out, err: errs, getenv: os.Getenv, now: time.Now}
 	sh.tty, sh.errTTY = term.IsTerminal(int(out.Fd())), term.IsTerminal(int(errs.Fd()))
 	if w, _, err := term.GetSize(int(out.Fd())); err == nil {
 		sh.width = w
@@ -36,6 +40,33 @@ func newShell(in *os.File, out, errs *os.File) *shell {
 		sh.speech.p = sh.notes()
 	}
 	return sh
+}
+
+// output remembers whether a result could be written. A reader that has gone
+// away wanted no more of it, which is no error.
+type output struct {
+	w   io.Writer
+	err error // the first
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	if o.err != nil {
+		return len(b), nil
+	}
+	if _, err := o.w.Write(b); err != nil && !errors.Is(err, syscall.EPIPE) {
+		o.err = err
+	} else if err != nil {
+		o.w = io.Discard
+	}
+	return len(b), nil
+}
+
+// lost says that a result could not be written, nil if all of it was.
+func (sh *shell) lost() error {
+	if o, ok := sh.out.(*output); ok && o.err != nil {
+		return hint(fmt.Errorf("write result: %w", o.err), "the command itself has ended; make room for its output, and run it again")
+	}
+	return nil
 }
 
 // printer writes results for people.

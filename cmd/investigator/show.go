@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -65,7 +66,7 @@ func show(sh *shell, file string, o showOptions) error {
 	}
 	switch {
 	case o.ledger:
-		return wrote(c.WriteLedger(sh.out))
+		return showLedger(sh, c)
 	case o.input:
 		return showInput(sh, c, o)
 	case o.atGiven:
@@ -76,6 +77,30 @@ func show(sh *shell, file string, o showOptions) error {
 		return showJSON(sh, c, o)
 	}
 	return showRun(sh, c, o.plain)
+}
+
+// showLedger prints the ledger byte for byte, but for what could act on a
+// terminal that it goes to.
+func showLedger(sh *shell, c *recorder.Cassette) error {
+	if !sh.tty {
+		return c.WriteLedger(sh.out)
+	}
+	var b strings.Builder
+	if err := c.WriteLedger(&b); err != nil {
+		return err
+	}
+	_, err := io.WriteString(sh.out, report.CleanJSON(b.String()))
+	return err
+}
+
+// writeLine prints a canonical document, as showLedger does.
+func writeLine(sh *shell, doc []byte) error {
+	text := string(doc) + "\n"
+	if sh.tty {
+		text = report.CleanJSON(text)
+	}
+	_, err := io.WriteString(sh.out, text)
+	return err
 }
 
 // showInput prints the body of a model request.
@@ -94,13 +119,12 @@ func showInput(sh *shell, c *recorder.Cassette, o showOptions) error {
 	}
 	req, err := c.Request(seq)
 	if err != nil {
-		return hint(err, "%s", modelTurns(events))
+		return usagef(modelTurns(events), "--at: %v", err)
 	}
 	if o.json {
-		_, err = sh.out.Write(append(req.Body(), '\n'))
-		return wrote(err)
+		return writeLine(sh, req.Body())
 	}
-	return wrote(writeIndented(sh.out, req.Body()))
+	return writeIndented(sh.out, req.Body())
 }
 
 func modelTurns(events []ledger.Event) string {
@@ -114,6 +138,9 @@ func modelTurns(events []ledger.Event) string {
 }
 
 func showEvent(sh *shell, c *recorder.Cassette, o showOptions) error {
+	if err := checkSeq(c, o.at); err != nil {
+		return err
+	}
 	e, err := c.Event(o.at)
 	if err != nil {
 		return err
@@ -123,15 +150,14 @@ func showEvent(sh *shell, c *recorder.Cassette, o showOptions) error {
 		return err
 	}
 	if o.json {
-		_, err = sh.out.Write(append(e.Line(), '\n'))
-		return wrote(err)
+		return writeLine(sh, e.Line())
 	}
 	p := sh.printer()
 	p.Line(report.Bold, "event %d  %s  [%s]", e.Seq, e.Type, string(origin))
 	if e.In != "" {
 		p.Line(report.Dim, "in  %s", e.In)
 	}
-	return wrote(writeIndented(sh.out, e.Data))
+	return writeIndented(sh.out, e.Data)
 }
 
 // writeIndented writes JSON for people. Numbers and strings keep their text;

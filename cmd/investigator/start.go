@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -18,6 +19,7 @@ import (
 	"investigator/internal/loop"
 	"investigator/internal/prompt"
 	"investigator/internal/recorder"
+	"investigator/internal/report"
 	"investigator/internal/world"
 )
 
@@ -42,6 +44,16 @@ func limitFlags() []cli.Flag {
 	}
 }
 
+// checkLimits refuses limits below zero, which would count as none.
+func checkLimits(c *cli.Context) error {
+	for _, name := range []string{"max-turns", "max-tokens", "max-cost", "timeout", "call-timeout", "max-output"} {
+		if text := fmt.Sprint(c.Value(name)); strings.HasPrefix(text, "-") {
+			return usagef("leave it out, or give 0, for no limit", "--%s: expected a limit above zero, found %s", name, text)
+		}
+	}
+	return nil
+}
+
 func limitsOf(c *cli.Context) loop.Limits {
 	return loop.Limits{MaxTurns: c.Int("max-turns"), MaxTokens: c.Int64("max-tokens"), MaxCost: int64(c.Float64("max-cost") * 1e6)}
 }
@@ -52,7 +64,7 @@ func newStart(w *world.World, task string, ch chair, limits loop.Limits) (json.R
 		task = w.Alert().Task
 	}
 	if limits.MaxCost > 0 && ch.fallback == "" && ch.priceFor(noCache) == nil {
-		return nil, usagef("leave --max-cost out, or give a price file with --prices", "--max-cost: the model %q is unpriced, so its cost cannot be limited", ch.id)
+		return nil, usagef("leave --max-cost out, or give a price file with --prices; the rule model is free", "--max-cost: the model %q is unpriced, so its cost cannot be limited", ch.id)
 	}
 	built, err := prompt.Request(prompt.Options{Model: ch.id, Tools: toolsOf(w), MaxTokens: ch.maxTokens, Temperature: ch.temperature, Cache: ch.cache})
 	if err != nil {
@@ -111,10 +123,15 @@ func create(out, kind string, h recorder.Header) (*recorder.Writer, error) {
 }
 
 func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return wrote(enc.Encode(v))
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, report.CleanJSON(b.String()))
+	return err
 }
 
 func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {

@@ -62,7 +62,7 @@ func TestEventIsOneLine(t *testing.T) {
 
 func TestHeadline(t *testing.T) {
 	for want, v := range map[string]verdict.Verdict{
-		"inconclusive": {Confidence: "none"},
+		"inconclusive":                                       {Confidence: "none"},
 		"cart (load, confidence low)":                        {Component: "cart", Class: "load", Confidence: "low"},
 		"cart (change, confidence high), change v1":          {Component: "cart", Class: "change", Confidence: "high", Change: "v1"},
 		strings.Repeat("x", 79) + "… (load, confidence low)": {Component: strings.Repeat("x", 9999), Class: "load", Confidence: "low"},
