@@ -84,8 +84,8 @@ func advice() []advised {
 		{"UnrecognizedClientException InvalidClientTokenId", "", "AWS does not know these keys: check AWS_ACCESS_KEY_ID and the profile, and that the region is enabled for the account."},
 		{"MissingAuthenticationTokenException", "", "The request went out without credentials: check the profile and the endpoint."},
 		{"InvalidSignatureException SignatureDoesNotMatch RequestTimeTooSkewed", "", "Check the secret key and the clock of this machine."},
-		{"AccessDeniedException", "not authorized to perform", "The role lacks the named permission: allow bedrock:InvokeModel and bedrock:InvokeModelWithResponseStream on the model, and on the inference profile if there is one."},
 		{"AccessDeniedException", "marketplace", "The model is sold through AWS Marketplace: somebody with the aws-marketplace permissions must enable it for the account."},
+		{"AccessDeniedException", "not authorized to perform", "The role lacks the named permission: allow bedrock:InvokeModel and bedrock:InvokeModelWithResponseStream on the model, and on the inference profile if there is one."},
 		{"AccessDeniedException", "", "Ask for access to the model in the Bedrock console of this region (Model access), or take another with --model."},
 
 		{"ValidationException", "on-demand throughput isn", "Use an inference profile: put us., eu., apac. or global. before the model id, such as us.anthropic.…, or give the profile's ARN."},
