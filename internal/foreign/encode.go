@@ -124,15 +124,21 @@ func deltas(block json.RawMessage) []any {
 	return []any{block}
 }
 
-func anthropicBlocks(turn converse.Turn) []object {
-	out := []object{}
+// anthropicBlocks returns the turn's blocks, and the text of each one's input,
+// which need not be JSON in a stream.
+func anthropicBlocks(turn converse.Turn) (out []object, inputs []string) {
+	out = []object{}
 	for i, block := range turn.Blocks {
 		reasoning := member(block, "reasoningContent")
 		thought := member(reasoning, "reasoningText")
 		id, name, input, found := useOf(turn, block, i)
 		switch {
 		case found:
-			out = append(out, object{"type": "tool_use", "id": id, "name": name, "input": json.RawMessage(input)})
+			whole := json.RawMessage(`{}`)
+			if json.Valid([]byte(input)) {
+				whole = json.RawMessage(input)
+			}
+			out = append(out, object{"type": "tool_use", "id": id, "name": name, "input": whole})
 		case thought != nil:
 			b := object{"type": "thinking", "thinking": member(thought, "text"), "signature": ""}
 			if s := member(thought, "signature"); s != nil {
@@ -151,8 +157,11 @@ func anthropicBlocks(turn converse.Turn) []object {
 			}
 			out = append(out, b)
 		}
+		if len(out) > len(inputs) {
+			inputs = append(inputs, input)
+		}
 	}
-	return out
+	return out, inputs
 }
 
 func anthropicUsageOf(u converse.Usage) object {
@@ -160,19 +169,19 @@ func anthropicUsageOf(u converse.Usage) object {
 }
 
 func encodeAnthropic(a Asked, turn converse.Turn) Encoded {
+	blocks, inputs := anthropicBlocks(turn)
 	message := object{
 		"id": "msg_investigator", "type": "message", "role": "assistant", "model": a.Request.Model,
-		"content": anthropicBlocks(turn), "stop_reason": turn.StopReason, "stop_sequence": nil, "usage": anthropicUsageOf(turn.Usage),
+		"content": blocks, "stop_reason": turn.StopReason, "stop_sequence": nil, "usage": anthropicUsageOf(turn.Usage),
 	}
 	if !a.Stream {
 		return Encoded{typeJSON, encode(message)}
 	}
 	var events []object
-	blocks := message["content"].([]object)
 	message["content"], message["stop_reason"] = []object{}, nil
 	events = append(events, object{"type": "message_start", "message": message})
 	for i, b := range blocks {
-		events = append(events, anthropicBlockEvents(i, b)...)
+		events = append(events, anthropicBlockEvents(i, b, inputs[i])...)
 	}
 	events = append(events,
 		object{"type": "message_delta", "delta": object{"stop_reason": turn.StopReason, "stop_sequence": nil}, "usage": anthropicUsageOf(turn.Usage)},
@@ -191,7 +200,7 @@ func encodeAnthropic(a Asked, turn converse.Turn) Encoded {
 	return Encoded{typeFrames, body}
 }
 
-func anthropicBlockEvents(i int, b object) []object {
+func anthropicBlockEvents(i int, b object, input string) []object {
 	start := object{}
 	for _, k := range sorted(b) {
 		start[k] = b[k]
@@ -203,7 +212,7 @@ func anthropicBlockEvents(i int, b object) []object {
 		pieces = append(pieces, object{"type": "text_delta", "text": b["text"]})
 	case "tool_use":
 		start["input"] = object{}
-		pieces = append(pieces, object{"type": "input_json_delta", "partial_json": string(b["input"].(json.RawMessage))})
+		pieces = append(pieces, object{"type": "input_json_delta", "partial_json": input})
 	case "thinking":
 		start["thinking"], start["signature"] = "", ""
 		pieces = append(pieces, object{"type": "thinking_delta", "thinking": b["thinking"]}, object{"type": "signature_delta", "signature": b["signature"]})

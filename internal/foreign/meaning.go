@@ -164,9 +164,8 @@ func appendNumber(dst, v []byte) []byte {
 	if err != nil || math.IsInf(f, 0) {
 		return append(dst, "null"...)
 	}
-	if f == 0 {
-		f = 0 // minus zero
-		return append(dst, '0')
+	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		return strconv.AppendInt(dst, int64(f), 10) // minus zero too
 	}
 	return strconv.AppendFloat(dst, f, 'g', -1, 64)
 }

@@ -1,7 +1,8 @@
 package foreign
 
 import (
-	"net/url"
+	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -40,7 +41,7 @@ func ParseRoute(escapedPath string) (r Route, found bool) {
 	path := escapedPath
 	if rest, tagged := strings.CutPrefix(path, "/run/"); tagged {
 		tag, after, more := strings.Cut(rest, "/")
-		if name, err := url.PathUnescape(tag); err == nil && more {
+		if name, ok := unescape(tag); ok && more {
 			r.Tag, path = name, "/"+after
 		}
 	}
@@ -62,9 +63,9 @@ func ParseRoute(escapedPath string) (r Route, found bool) {
 	if at < 0 || cut <= at+len("/model/") {
 		return r, false
 	}
-	model, err := url.PathUnescape(path[at+len("/model/") : cut])
+	model, ok := unescape(path[at+len("/model/") : cut])
 	r.Path, r.Model, r.Op = path[at:], model, modelOp(path[cut+1:])
-	return r, err == nil && r.Op != ""
+	return r, ok && r.Op != ""
 }
 
 func modelOp(segment string) Op {
@@ -88,7 +89,45 @@ func (r Route) WithModel(model string) Route {
 	if r.Model == "" {
 		return r
 	}
-	r.Path = "/model/" + url.PathEscape(model) + r.Path[strings.LastIndexByte(r.Path, '/'):]
+	r.Path = "/model/" + escape(model) + r.Path[strings.LastIndexByte(r.Path, '/'):]
 	r.Model = model
 	return r
+}
+
+// unescape decodes the %XX of a path segment.
+func unescape(s string) (out string, ok bool) {
+	if !strings.Contains(s, "%") {
+		return s, true
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i+3 > len(s) {
+			return "", false
+		}
+		v, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", false
+		}
+		b.WriteByte(byte(v))
+		i += 2
+	}
+	return b.String(), true
+}
+
+// escape encodes what a path segment may not hold.
+func escape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~:", c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
 }
