@@ -129,7 +129,7 @@ func fork(ctx context.Context, sh *shell, o forkOptions) error {
 		return err
 	}
 	if o.patch.none() && !o.json {
-		sh.notes().Line(report.Dim, `no patch given: the fault "missing" drops the last record; other ways: --drop, --set, --replace, --empty, --error, --fault, --edit, --insert`)
+		sh.notes().Line(report.Dim, `no patch given: the fault "missing" drops the last record; investigator fork --help lists the others`)
 	}
 	f := forking{sh: sh, o: o, parent: c, point: point, patch: patch}
 	if err := f.checkWorld(); err != nil {

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
-	"text/tabwriter"
+	"strconv"
 
 	"github.com/urfave/cli/v2"
-
-	"encoding/json"
 
 	"investigator/internal/loop"
 	"investigator/internal/recorder"
@@ -50,6 +50,7 @@ type listed struct {
 	At       int             `json:"fork_at,omitempty"`
 	Error    string          `json:"error,omitempty"`
 	verdict  string
+	reason   string // Error without the file's name
 }
 
 func ls(sh *shell, folder string, asJSON bool) error {
@@ -64,27 +65,47 @@ func ls(sh *shell, folder string, asJSON bool) error {
 	if asJSON {
 		return printJSON(sh.out, rows)
 	}
-	t := tabwriter.NewWriter(sh.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(t, "CASSETTE\tMODEL\tEVENTS\tVERDICT\tPARENT\tTASK")
+	cells := make([][]string, 0, len(rows))
 	for _, r := range rows {
-		if r.Error != "" {
-			fmt.Fprintf(t, "%s\t\t\t%s\t\t\n", report.Clean(filepath.Base(r.Cassette)), report.Clean(report.Shorten(r.Error, 60)))
-			continue
-		}
-		parent := ""
-		if r.Parent != "" {
-			parent = fmt.Sprintf("%s at %d", report.Clean(r.Parent), r.At)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", report.Clean(filepath.Base(r.Cassette)), report.Clean(r.Model), r.Events,
-			report.Clean(report.Shorten(r.verdict, 48)), parent, report.Clean(report.Shorten(r.Task, 56)))
+		cells = append(cells, r.cells())
 	}
-	return t.Flush()
+	sh.printer().Table([]report.Column{
+		{Head: "CASSETTE", Min: 42, Max: 60}, {Head: "EVENTS", Min: 6, Max: 9}, {Head: "VERDICT", Min: 24, Max: 56},
+		{Head: "PARENT", Min: 6, Max: 40}, {Head: "MODEL", Min: 4, Max: 40}, {Head: "TASK", Min: 8, Max: 56},
+	}, cells)
+	return nil
+}
+
+func (r listed) cells() []string {
+	name := filepath.Base(r.Cassette)
+	if r.Error != "" {
+		return []string{name, r.reason}
+	}
+	parent := ""
+	if r.Parent != "" {
+		parent = fmt.Sprintf("%s at %d", r.Parent, r.At)
+	}
+	return []string{name, strconv.Itoa(r.Events), r.verdict, parent, r.Model, r.Task}
+}
+
+// reasonOf is what is wrong with a cassette, without the name that stands
+// beside it.
+func reasonOf(err error) string {
+	var damage *recorder.Damage
+	var file *recorder.FileError
+	switch {
+	case errors.As(err, &damage):
+		return fmt.Sprintf("(damaged: line %d: %s)", damage.Line, damage.Reason)
+	case errors.As(err, &file):
+		return "(" + file.Err.Error() + ")"
+	}
+	return "(" + err.Error() + ")"
 }
 
 func describe(f found) listed {
 	r := listed{Cassette: f.path}
 	if f.err != nil {
-		r.Error = f.err.Error()
+		r.Error, r.reason = f.err.Error(), reasonOf(f.err)
 		return r
 	}
 	c := f.cassette

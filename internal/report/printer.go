@@ -13,15 +13,17 @@ type Printer struct {
 	w     io.Writer
 	color bool
 	width int
+	piped bool // the width is not known
 }
 
 // NewPrinter returns a printer on w. color turns ANSI colours on; width is the
 // terminal's width in characters, 0 if unknown.
 func NewPrinter(w io.Writer, color bool, width int) *Printer {
+	p := &Printer{w: w, color: color, width: width}
 	if width <= 20 {
-		width = 110
+		p.width, p.piped = 110, true
 	}
-	return &Printer{w: w, color: color, width: width}
+	return p
 }
 
 // Style is a colour of the terminal's own palette.
