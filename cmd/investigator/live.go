@@ -68,7 +68,7 @@ func live(ctx context.Context, sh *shell, o liveOptions) error {
 		return err
 	}
 	if err := w.Check(); err != nil {
-		return err
+		return hint(err, "mend that line, or take it out")
 	}
 	chair, err := takeChair(ctx, sh, o.model)
 	if err != nil {
@@ -246,7 +246,11 @@ func openWorld(name string) (*world.World, error) {
 	if name == "" || name == demoWorld {
 		return world.Demo()
 	}
-	return world.OpenDir(name)
+	w, err := world.OpenDir(name)
+	if err != nil {
+		return nil, hint(err, "leave --world out for the world that is built in; worlds/README.md describes the folders")
+	}
+	return w, nil
 }
 
 // demoWorld is the name of the world built into the program.

@@ -86,7 +86,19 @@ func decodeFile(f file, into any) error {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
 	offset = min(max(offset, 0), int64(len(f.data)))
-	return f.errorf(1+bytes.Count(f.data[:offset], []byte("\n")), "%w", err)
+	return f.errorf(1+bytes.Count(f.data[:offset], []byte("\n")), "%w", jsonProblem(err))
+}
+
+// jsonProblem words a value of another kind without the names of our types.
+func jsonProblem(err error) error {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &kind):
+		return err
+	case kind.Field == "":
+		return fmt.Errorf("expected a JSON object, found another kind of value (%s)", kind.Value)
+	}
+	return fmt.Errorf("%s: another kind of value (%s) than belongs there", kind.Field, kind.Value)
 }
 
 func (m *meta) check() (err error) {

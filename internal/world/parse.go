@@ -122,7 +122,7 @@ func parseChanges(f file, m meta) ([]change, error) {
 	var changes []change
 	for n, line := range f.lines() {
 		var c change
-		err := json.Unmarshal(line, &c)
+		err := jsonProblem(json.Unmarshal(line, &c))
 		if err == nil {
 			c.at, c.Time, err = parseTime(c.Time)
 		}
@@ -188,7 +188,7 @@ func parseLog(service string, f file, clock time.Time) ([]logLine, error) {
 
 func parseLogLine(text []byte) (l logLine, err error) {
 	if err = json.Unmarshal(text, &l); err != nil {
-		return l, err
+		return l, jsonProblem(err)
 	}
 	l.lower = strings.ToLower(l.Message)
 	l.at, l.Time, err = parseTime(l.Time)
