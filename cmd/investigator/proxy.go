@@ -127,6 +127,9 @@ func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) 
 	var err error
 	switch {
 	case o.record != "":
+		if _, err := os.Stat(o.record); err == nil && isFile(o.record) {
+			return nil, hint(fmt.Errorf("record into %s: the file exists already", o.record), "recordings are never overwritten; choose another name, or move the file away")
+		}
 		po.Record = &proxy.RecordOptions{Create: cassetteMaker(o.record), Durable: o.durable}
 		p.doing = "recording into " + o.record
 	case o.fork != "":
@@ -174,13 +177,18 @@ func upstreamOf(ctx context.Context, o proxyOptions) (proxy.Upstream, string, er
 	return b, "signing " + b.Signs(), nil
 }
 
+// isFile tells the name of one cassette from that of a folder.
+func isFile(target string) bool {
+	ext := filepath.Ext(target)
+	return ext == ".yaml" || ext == ".yml"
+}
+
 // cassetteMaker makes the files of recorded runs. A FILE takes the first run;
 // what other runs the traffic holds goes beside it, numbered.
 func cassetteMaker(target string) func(int, recorder.Header) (*recorder.Writer, error) {
 	return func(n int, h recorder.Header) (*recorder.Writer, error) {
-		ext := filepath.Ext(target)
-		if ext == ".yaml" || ext == ".yml" {
-			if n > 1 {
+		if isFile(target) {
+			if ext := filepath.Ext(target); n > 1 {
 				return recorder.Create(fmt.Sprintf("%s-%d%s", strings.TrimSuffix(target, ext), n, ext), h)
 			}
 			return recorder.Create(target, h)

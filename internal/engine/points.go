@@ -71,6 +71,9 @@ func (p *Points) fold(ctx context.Context, seq int) error {
 // At makes the fork point at event seq, as the function At does.
 func (p *Points) At(seq int) (*Point, error) {
 	c := p.parent
+	if c.Foreign() != nil {
+		return nil, &ForeignRun{c.Name(), "fork"}
+	}
 	e, err := c.Event(seq)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
 	"investigator/internal/loop"
+	"investigator/internal/verdict"
 )
 
 // Taken is a return and the events that follow from it, as a recorder takes
@@ -27,7 +28,6 @@ type Projector struct {
 	usage   converse.Usage
 	text    string // of the last turn
 	failure *edge.Failure
-	stop    string
 }
 
 // open is a call that was not answered yet. id is the model's own; Use.ID is
@@ -104,7 +104,7 @@ func (p Projector) Answer(req converse.Request, ret edge.Return) (Projector, Tak
 	p.seq++
 	call := edge.Call{Kind: edge.Model, Seq: p.seq + 1, Turn: p.turn, In: req.Digest(), Request: req}
 	t := Taken{Call: call, Return: ret}
-	p.failure, p.text, p.stop, p.pending = nil, "", "", nil
+	p.failure, p.text, p.pending = nil, "", nil
 	if ret.Failed {
 		f, _ := edge.ParseFailure(ret.Body) // a failure without a name is one still
 		p.failure = &f
@@ -116,7 +116,7 @@ func (p Projector) Answer(req converse.Request, ret edge.Return) (Projector, Tak
 	if err != nil {
 		return p, t // an answer that is no turn calls no tools
 	}
-	p.usage, p.text, p.stop = p.usage.Plus(turn.Usage), turn.Text(), turn.StopReason
+	p.usage, p.text = p.usage.Plus(turn.Usage), turn.Text()
 	_, ids := converse.Echo(turn)
 	for i, use := range turn.ToolUses {
 		id := use.ID
@@ -129,18 +129,36 @@ func (p Projector) Answer(req converse.Request, ret edge.Return) (Projector, Tak
 	return p, t
 }
 
-// Finished is the run.finished of a run that ends here. There is none while
-// tools are awaited, or before the first answer.
+// Finished is the run.finished of a run whose traffic ends here. There is none
+// before the first answer.
 func (p Projector) Finished() (ledger.Event, bool) {
-	if p.turn == 0 || p.Waits() {
+	if p.turn == 0 {
 		return ledger.Event{}, false
 	}
-	o := loop.Outcome{Outcome: loop.Untyped, Reason: "a foreign agent reports no typed verdict", Text: p.text, Turns: p.turn, Usage: p.usage}
-	if p.failure != nil {
-		o.Outcome, o.Reason, o.Text = loop.Failed, fmt.Sprintf("%s: %s", p.failure.Name, p.failure.Message), ""
-	}
+	o := p.outcome()
+	o.Turns, o.Usage = p.turn, p.usage
 	data, err := ledger.CanonValue(o)
 	return ledger.Event{Seq: p.seq + 2, Type: ledger.RunFinished, Data: data}, err == nil
+}
+
+// outcome reads how a run ended from its last turn. Agents that report by a
+// last tool call never answer it.
+func (p Projector) outcome() loop.Outcome {
+	for _, o := range p.pending {
+		if o.call.Use.Name != verdict.Tool {
+			continue
+		}
+		if v, problems := verdict.Parse(o.call.Use.Input); len(problems) == 0 {
+			return loop.Outcome{Outcome: loop.Concluded, Verdict: v.JSON(), Dropped: len(p.pending) - 1}
+		}
+	}
+	switch {
+	case p.failure != nil:
+		return loop.Outcome{Outcome: loop.Failed, Reason: fmt.Sprintf("%s: %s", p.failure.Name, p.failure.Message)}
+	case p.Waits():
+		return loop.Outcome{Outcome: loop.Stopped, Reason: fmt.Sprintf("the agent sent no results for %d tool calls", len(p.pending)), Text: p.text}
+	}
+	return loop.Outcome{Outcome: loop.Untyped, Reason: "a foreign agent reports no typed verdict", Text: p.text}
 }
 
 // Start is the run.started of the run that begins with a request.

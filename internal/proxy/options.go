@@ -68,7 +68,10 @@ const (
 	maxBody     = 26 << 20  // the service takes 25 MB
 	maxAnswer   = 256 << 20 // kept of one answer
 	retryWindow = 2 * time.Minute
-	// firstByteWait keeps the AWS SDK for Go from losing answers: see serve.go.
+	// The AWS SDK for Go loses answers that come while net/http still writes the
+	// request (see writer). 200 µs are enough on an idle machine; where it says
+	// who it is it gets more, because its goroutines may wait for a processor.
 	firstByteWait = 200 * time.Microsecond
+	goSDKWait     = 3 * time.Millisecond
 	maxWaiting    = 30 * time.Second // for the answer a request builds on
 )

@@ -393,7 +393,7 @@ func TestSubAgentsAreApart(t *testing.T) {
 	if len(got) != 2 {
 		t.Fatalf("%v, expected two runs", got)
 	}
-	if c := open(t, got[0]); c.Sealed() || len(typesOf(t, c)) != 8 {
+	if c := open(t, got[0]); !c.Sealed() || len(typesOf(t, c)) != 9 {
 		t.Errorf("outer run: sealed %v, events %v", c.Sealed(), typesOf(t, c))
 	}
 	if c := open(t, got[1]); !c.Sealed() || len(typesOf(t, c)) != 11 {

@@ -384,7 +384,7 @@ func (r *runs) broke(u *run, err error) {
 	r.p.o.Notify(Note{"trouble", text})
 }
 
-// end seals a run and forgets it. A run that waits for tools stays unfinished.
+// end seals a run and forgets it.
 func (r *runs) end(u *run) {
 	r.release(u)
 	for len(u.queue) > 0 || u.writing {

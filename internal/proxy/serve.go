@@ -66,7 +66,7 @@ func (p *Proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, err := readAll(make([]byte, 0, min(max(r.ContentLength, 0), maxBody)+1), http.MaxBytesReader(rw, r.Body, maxBody))
-	w.ready = time.Now().Add(firstByteWait)
+	w.ready = time.Now().Add(waitFor(r.Header))
 	if err != nil {
 		w.fail(foreign.Asked{Route: route}, http.StatusBadRequest, "ValidationException", "investigator proxy: read request body: "+err.Error())
 		return
@@ -78,6 +78,15 @@ func (p *Proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	p.calls.Add(1)
 	p.mode.serve(r.Context(), newCall(asked, body, r.Header, p.o.Now()), w)
+}
+
+// waitFor is how long a client needs between the end of its request and the
+// first byte of an answer.
+func waitFor(h http.Header) time.Duration {
+	if strings.Contains(h.Get("User-Agent"), "aws-sdk-go") {
+		return goSDKWait
+	}
+	return firstByteWait
 }
 
 // unwelcome says why a request is refused before it is read: the port spends
