@@ -57,8 +57,11 @@ func newestOriginal(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	best, when := "", ""
+	best, when, unread := "", "", 0
 	for _, f := range all {
+		if f.err != nil {
+			unread++
+		}
 		if f.err != nil || !f.cassette.Sealed() || f.cassette.Header().Parent != nil {
 			continue
 		}
@@ -67,6 +70,9 @@ func newestOriginal(folder string) (string, error) {
 		}
 	}
 	if best == "" {
+		if unread > 0 {
+			return "", hint(fmt.Errorf("%s holds no finished run that is not a fork, and %d that cannot be read", folder, unread), "investigator ls says what is wrong with them")
+		}
 		return "", hint(fmt.Errorf("%s holds no finished run that is not a fork", folder), "name a cassette, or record one: investigator live --model rule")
 	}
 	return best, nil

@@ -79,7 +79,7 @@ func ls(sh *shell, folder string, asJSON bool) error {
 func (r listed) cells() []string {
 	name := filepath.Base(r.Cassette)
 	if r.Error != "" {
-		return []string{name, r.reason}
+		return []string{name, "(" + r.reason + ")"}
 	}
 	parent := ""
 	if r.Parent != "" {
@@ -95,11 +95,11 @@ func reasonOf(err error) string {
 	var file *recorder.FileError
 	switch {
 	case errors.As(err, &damage):
-		return fmt.Sprintf("(damaged: line %d: %s)", damage.Line, damage.Reason)
+		return fmt.Sprintf("damaged: line %d: %s", damage.Line, damage.Reason)
 	case errors.As(err, &file):
-		return "(" + file.Err.Error() + ")"
+		return file.Err.Error()
 	}
-	return "(" + err.Error() + ")"
+	return err.Error()
 }
 
 func describe(f found) listed {

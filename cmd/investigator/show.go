@@ -58,7 +58,7 @@ type showOptions struct {
 func show(sh *shell, file string, o showOptions) error {
 	c, err := recorder.Open(file)
 	if err != nil && o.plain { // git shows no diff at all if its textconv fails
-		sh.printer().Line(report.Plain, "cannot be shown: %s", err.Error())
+		sh.printer().Line(report.Plain, "cannot be shown: %s", reasonOf(err))
 		return nil
 	}
 	if err != nil {
@@ -233,7 +233,7 @@ func showRun(sh *shell, c *recorder.Cassette, plain bool) error {
 	if plain {
 		p = report.NewPrinter(sh.out, false, 4000)
 	}
-	showHead(p, c)
+	showHead(p, c, plain)
 	for _, e := range events {
 		origin, err := c.Origin(e.Seq)
 		if err != nil {
@@ -269,9 +269,11 @@ func startOf(c *recorder.Cassette) loop.Start {
 	return s
 }
 
-func showHead(p *report.Printer, c *recorder.Cassette) {
+func showHead(p *report.Printer, c *recorder.Cassette, plain bool) {
 	h := c.Header()
-	p.Line(report.Bold, "%s", c.Name())
+	if !plain { // git hands over a copy, whose name is another one each time
+		p.Line(report.Bold, "%s", c.Name())
+	}
 	world := ""
 	if h.World != nil {
 		world = " · world " + h.World.Name
