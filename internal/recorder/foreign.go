@@ -38,21 +38,15 @@ type Taken struct {
 
 // TookAll records several returns, in order, with one write: all of them are on
 // the disk when it returns nil. run.finished must not be among their events.
+// After an error none of them is, and the Writer refuses what comes after.
 func (w *Writer) TookAll(list []Taken) error {
 	next := *w
 	var text []byte
 	for _, t := range list {
-		if err := next.ready(t.Events); err != nil {
-			return err
-		}
-		after, l, err := next.line(t.Call, t.Return, t.Events)
+		line, err := next.encode(t)
 		if err != nil {
-			return fmt.Errorf("record event %d: %w", t.Events[0].Seq, err)
-		}
-		next = after
-		line := next.finishLine(l.append(nil))
-		if err := readsBack(line, l); err != nil {
-			return fmt.Errorf("record event %d: %w", t.Events[0].Seq, err)
+			w.err = err // what later lines may refer to was noted for lines that are not there
+			return err
 		}
 		text = append(text, line...)
 	}
@@ -65,6 +59,23 @@ func (w *Writer) TookAll(list []Taken) error {
 	next.size = w.size
 	*w = next
 	return nil
+}
+
+// encode makes the line of a return and moves w behind it.
+func (w *Writer) encode(t Taken) ([]byte, error) {
+	if err := w.ready(t.Events); err != nil {
+		return nil, err
+	}
+	next, l, err := w.line(t.Call, t.Return, t.Events)
+	if err != nil {
+		return nil, fmt.Errorf("record event %d: %w", t.Events[0].Seq, err)
+	}
+	text := next.finishLine(l.append(nil))
+	if err := readsBack(text, l); err != nil {
+		return nil, fmt.Errorf("record event %d: %w", t.Events[0].Seq, err)
+	}
+	*w = next
+	return text, nil
 }
 
 // Finish seals and closes the cassette of a run that ended after its last
