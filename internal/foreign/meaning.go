@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,7 +23,7 @@ const (
 	SuccessStatus  Change = "success-status"       // "status":"success" added to a tool result
 	AutoToolChoice Change = "auto-tool-choice"     // toolChoice auto, which is the default
 	ResponsePaths  Change = "response-field-paths" // additionalModelResponseFieldPaths
-	BlankText      Change = "blank-text"           // text blocks of white space alone
+	BlankText      Change = "blank-text"           // text blocks of white space alone, outside of tool results
 	CachePoints    Change = "cache-points"         // where the prompt cache is written
 	EmptyMembers   Change = "empty-members"        // null members, an empty inferenceConfig
 	Metadata       Change = "request-metadata"     // requestMetadata, which no model sees
@@ -136,14 +137,19 @@ func numberEnd(v []byte, start int) int {
 }
 
 // place says what a value is within a request. Inside data (inputs, results,
-// schemas) only numbers are touched: a null there is what the tool said.
+// schemas) only numbers are touched: a null there is what the tool said. Inside
+// a tool result a blank text is what the tool said too.
 type place int
 
 const (
 	inRequest place = iota
+	inResult
 	inData
 )
 
+// rewrite appends what stays of a value. What is taken out is chosen from what
+// stays of it, so that a change cannot hide another one: a blank text with a
+// null beside it is a blank text.
 func rewrite(dst, v []byte, s set, at place) []byte {
 	switch {
 	case len(v) == 0:
@@ -153,18 +159,21 @@ func rewrite(dst, v []byte, s set, at place) []byte {
 	case v[0] == '[':
 		return rewriteArray(dst, v, s, at)
 	case s.has(roundedNumbers) && (v[0] == '-' || '0' <= v[0] && v[0] <= '9'):
-		return appendNumber(dst, v)
+		return appendNumber(dst, v, at)
 	}
 	return append(dst, v...)
 }
 
-// appendNumber writes a number as a reader with doubles alone would.
-func appendNumber(dst, v []byte) []byte {
+// appendNumber writes a number as a reader with doubles alone would. One too
+// large becomes null, but only in data: elsewhere a null means nothing is there.
+func appendNumber(dst, v []byte, at place) []byte {
 	f, err := strconv.ParseFloat(string(v), 64)
-	if err != nil || math.IsInf(f, 0) {
+	switch {
+	case (err != nil || math.IsInf(f, 0)) && at == inData:
 		return append(dst, "null"...)
-	}
-	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+	case err != nil || math.IsInf(f, 0):
+		return append(dst, v...)
+	case f == math.Trunc(f) && math.Abs(f) < 1e15:
 		return strconv.AppendInt(dst, int64(f), 10) // minus zero too
 	}
 	return strconv.AppendFloat(dst, f, 'g', -1, 64)
@@ -178,25 +187,38 @@ func rewriteArray(dst, v []byte, s set, at place) []byte {
 	dst = append(dst, '[')
 	open := len(dst)
 	for _, e := range list {
-		if at == inRequest && dropBlock(e, s) {
-			continue
-		}
-		if len(dst) > open {
+		before := len(dst)
+		if before > open {
 			dst = append(dst, ',')
 		}
+		start := len(dst)
 		dst = rewrite(dst, e, s, at)
+		if dropBlock(dst[start:], s, at) {
+			dst = dst[:before]
+		}
 	}
 	return append(dst, ']')
 }
 
-func dropBlock(b []byte, s set) bool {
+func dropBlock(b []byte, s set, at place) bool {
 	switch {
-	case s.has(cachePoints) && bytes.HasPrefix(b, []byte(`{"cachePoint":`)):
-		return true
-	case s.has(blankText) && bytes.HasPrefix(b, []byte(`{"text":"`)):
-		return blank(stringOf(member(b, "text")))
+	case at != inData && s.has(cachePoints) && bytes.HasPrefix(b, []byte(`{"cachePoint":`)):
+		return holdsOnly(b, "cachePoint")
+	case at == inRequest && s.has(blankText) && bytes.HasPrefix(b, []byte(`{"text":"`)):
+		return blank(stringOf(member(b, "text"))) && holdsOnly(b, "text", "type")
 	}
 	return false
+}
+
+// holdsOnly reports whether an object has no members but these.
+func holdsOnly(object []byte, names ...string) bool {
+	spans, err := ledger.MemberSpans(object)
+	for _, m := range spans {
+		if !slices.Contains(names, m.Name) {
+			return false
+		}
+	}
+	return err == nil
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
@@ -206,34 +228,58 @@ func rewriteObject(dst, v []byte, s set, at place) []byte {
 	if err != nil {
 		return append(dst, v...)
 	}
+	if at == inRequest && isResult(spans) {
+		at = inResult
+	}
 	dst = append(dst, '{')
 	open := len(dst)
 	for _, m := range spans {
-		if at == inRequest && dropMember(m.Name, m.Value, s) {
-			continue
-		}
-		if len(dst) > open {
+		before := len(dst)
+		if before > open {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, v[m.Start:m.End-len(m.Value)]...)
+		start := len(dst)
 		dst = rewrite(dst, m.Value, s, placeOf(m.Name, at))
+		if dropMember(m.Name, dst[start:], s, at) {
+			dst = dst[:before]
+		}
 	}
 	return append(dst, '}')
 }
 
+// isResult reports whether an object says of itself that it is a tool result;
+// one of Converse is named by the member that holds it.
+func isResult(spans []ledger.Span) bool {
+	for _, m := range spans {
+		if m.Name == "type" && string(m.Value) == `"tool_result"` || m.Name == "role" && string(m.Value) == `"tool"` {
+			return true
+		}
+	}
+	return false
+}
+
 func placeOf(name string, at place) place {
 	switch name {
-	case "input", "json", "inputSchema", "input_schema", "parameters", "additionalModelRequestFields":
+	case "input", "json", "inputSchema", "input_schema", "parameters", "schema", "additionalModelRequestFields":
 		return inData
+	case "toolResult":
+		return max(at, inResult)
 	}
 	return at
 }
 
-func dropMember(name string, value []byte, s set) bool {
+func dropMember(name string, value []byte, s set, at place) bool {
+	if at == inData {
+		return false
+	}
 	text := string(value[:min(len(value), 32)])
+	if text == "null" && s.has(emptyMembers) {
+		return true
+	}
 	switch name {
 	case "status":
-		return s.has(successStatus) && text == `"success"`
+		return at == inResult && s.has(successStatus) && text == `"success"`
 	case "toolChoice", "tool_choice":
 		return s.has(autoToolChoice) && (text == `{"auto":{}}` || text == `{"type":"auto"}` || text == `"auto"`)
 	case "additionalModelResponseFieldPaths":
@@ -245,7 +291,7 @@ func dropMember(name string, value []byte, s set) bool {
 	case "inferenceConfig":
 		return s.has(emptyMembers) && text == `{}`
 	}
-	return s.has(emptyMembers) && text == "null"
+	return false
 }
 
 // Compare reports whether two canonical values mean the same, and by which

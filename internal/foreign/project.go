@@ -26,7 +26,7 @@ type Projector struct {
 	turn    int
 	pending []open
 	usage   converse.Usage
-	text    string // of the last turn
+	last    json.RawMessage // the last answer
 	failure *edge.Failure
 }
 
@@ -104,7 +104,7 @@ func (p Projector) Answer(req converse.Request, ret edge.Return) (Projector, Tak
 	p.seq++
 	call := edge.Call{Kind: edge.Model, Seq: p.seq + 1, Turn: p.turn, In: req.Digest(), Request: req}
 	t := Taken{Call: call, Return: ret}
-	p.failure, p.text, p.pending = nil, "", nil
+	p.failure, p.last, p.pending = nil, nil, nil
 	if ret.Failed {
 		f, _ := edge.ParseFailure(ret.Body) // a failure without a name is one still
 		p.failure = &f
@@ -116,7 +116,7 @@ func (p Projector) Answer(req converse.Request, ret edge.Return) (Projector, Tak
 	if err != nil {
 		return p, t // an answer that is no turn calls no tools
 	}
-	p.usage, p.text = p.usage.Plus(turn.Usage), turn.Text()
+	p.usage, p.last = p.usage.Plus(turn.Usage), turn.Raw
 	_, ids := converse.Echo(turn)
 	for i, use := range turn.ToolUses {
 		id := use.ID
@@ -156,9 +156,17 @@ func (p Projector) outcome() loop.Outcome {
 	case p.failure != nil:
 		return loop.Outcome{Outcome: loop.Failed, Reason: fmt.Sprintf("%s: %s", p.failure.Name, p.failure.Message)}
 	case p.Waits():
-		return loop.Outcome{Outcome: loop.Stopped, Reason: fmt.Sprintf("the agent sent no results for %d tool calls", len(p.pending)), Text: p.text}
+		return loop.Outcome{Outcome: loop.Stopped, Reason: fmt.Sprintf("the agent sent no results for %d tool calls", len(p.pending)), Text: p.text()}
 	}
-	return loop.Outcome{Outcome: loop.Untyped, Reason: "a foreign agent reports no typed verdict", Text: p.text}
+	return loop.Outcome{Outcome: loop.Untyped, Reason: "a foreign agent reports no typed verdict", Text: p.text()}
+}
+
+func (p Projector) text() string {
+	turn, err := converse.ParseTurn(p.last)
+	if err != nil {
+		return ""
+	}
+	return turn.Text()
 }
 
 // Start is the run.started of the run that begins with a request.

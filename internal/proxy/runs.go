@@ -65,6 +65,7 @@ const (
 	maxOpenRuns = 256
 	maxQueued   = 16 << 20
 	maxNames    = 10_000
+	maxBatch    = 64 // returns written at once
 )
 
 func newRuns(p *Proxy, o RecordOptions) *runs {
@@ -297,7 +298,7 @@ func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) {
 	if retry && u.held != nil {
 		u.held = nil // its attempts are in ret
 	}
-	if f, err := edge.ParseFailure(ret.Body); ret.Failed && err == nil && retried(f) {
+	if ret.Failed && mayRetry(ret) {
 		u.held = &held{c: c, attempts: ret.Wire.Attempts, ret: ret, at: r.p.o.Now()}
 	} else {
 		r.project(u, c, ret)
@@ -309,6 +310,11 @@ func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) {
 	for r.o.Durable && !u.broken && (len(u.queue) > 0 || u.writing) {
 		r.changed.Wait()
 	}
+}
+
+func mayRetry(ret edge.Return) bool {
+	f, err := edge.ParseFailure(ret.Body)
+	return err == nil && retried(f)
 }
 
 // earlier returns the attempts that were made of a call before.
@@ -360,8 +366,9 @@ func (r *runs) write(u *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(u.queue) > 0 && !u.broken {
-		list, size := u.queue, u.queued
-		u.queue, u.queued = nil, 0
+		n := min(len(u.queue), maxBatch)
+		list, size := u.queue[:n:n], u.queued/len(u.queue)*n
+		u.queue, u.queued = u.queue[n:], u.queued-size
 		r.mu.Unlock()
 		err := u.writer.TookAll(list)
 		r.mu.Lock()
@@ -372,6 +379,9 @@ func (r *runs) write(u *run) {
 		r.changed.Broadcast()
 	}
 	u.writing = false
+	if len(u.queue) == 0 {
+		r.bytes, u.queue, u.queued = r.bytes-u.queued, nil, 0
+	}
 	r.changed.Broadcast()
 }
 

@@ -41,14 +41,13 @@ type Taken struct {
 // After an error none of them is, and the Writer refuses what comes after.
 func (w *Writer) TookAll(list []Taken) error {
 	next := *w
-	var text []byte
+	text := make([]byte, 0, sizeOf(list))
 	for _, t := range list {
-		line, err := next.encode(t)
-		if err != nil {
+		var err error
+		if text, err = next.encode(text, t); err != nil {
 			w.err = err // what later lines may refer to was noted for lines that are not there
 			return err
 		}
-		text = append(text, line...)
 	}
 	if len(text) == 0 {
 		return nil
@@ -61,8 +60,17 @@ func (w *Writer) TookAll(list []Taken) error {
 	return nil
 }
 
-// encode makes the line of a return and moves w behind it.
-func (w *Writer) encode(t Taken) ([]byte, error) {
+// sizeOf guesses how long the lines of returns will be.
+func sizeOf(list []Taken) int {
+	n := 0
+	for _, t := range list {
+		n += 2048 + 2*len(t.Return.Body) + len(t.Call.Request.Messages.Last())*5/4
+	}
+	return n
+}
+
+// encode appends the line of a return and moves w behind it.
+func (w *Writer) encode(dst []byte, t Taken) ([]byte, error) {
 	if err := w.ready(t.Events); err != nil {
 		return nil, err
 	}
@@ -70,12 +78,14 @@ func (w *Writer) encode(t Taken) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record event %d: %w", t.Events[0].Seq, err)
 	}
-	text := next.finishLine(l.append(nil))
+	start := len(dst)
+	dst = l.append(dst)
+	text := next.finishLine(dst[start:])
 	if err := readsBack(text, l); err != nil {
 		return nil, fmt.Errorf("record event %d: %w", t.Events[0].Seq, err)
 	}
 	*w = next
-	return text, nil
+	return append(dst[:start], text...), nil
 }
 
 // Finish seals and closes the cassette of a run that ended after its last
