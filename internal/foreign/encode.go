@@ -66,7 +66,7 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
-// use is a call with its place in the turn's content.
+// useOf is a call with its place in the turn's content.
 func useOf(turn converse.Turn, block json.RawMessage, index int) (id, name, input string, found bool) {
 	use := member(block, "toolUse")
 	if use == nil {
@@ -87,41 +87,79 @@ func converseFrames(turn converse.Turn) []byte {
 	}
 	frame("messageStart", object{"role": "assistant"})
 	for i, block := range turn.Blocks {
-		delta := func(d any) { frame("contentBlockDelta", object{"contentBlockIndex": i, "delta": d}) }
-		if id, name, input, found := useOf(turn, block, i); found {
-			frame("contentBlockStart", object{"contentBlockIndex": i, "start": object{"toolUse": object{"toolUseId": id, "name": name}}})
-			delta(object{"toolUse": object{"input": input}})
-		} else {
-			for _, d := range deltas(block) {
-				delta(d)
-			}
+		start, pieces := blockEvents(turn, block, i)
+		if start != nil {
+			frame("contentBlockStart", object{"contentBlockIndex": i, "start": start})
+		}
+		for _, d := range pieces {
+			frame("contentBlockDelta", object{"contentBlockIndex": i, "delta": d})
 		}
 		frame("contentBlockStop", object{"contentBlockIndex": i})
 	}
-	stop := object{"stopReason": turn.StopReason}
-	if extra := member(turn.Raw, "additionalModelResponseFields"); extra != nil {
-		stop["additionalModelResponseFields"] = extra
+	stop, metadata := object{"stopReason": turn.StopReason}, object{"metrics": object{"latencyMs": 1}, "usage": turn.Usage}
+	top, _ := converse.Members(turn.Raw) // a turn was parsed from it
+	for _, name := range sorted(top) {
+		switch name {
+		case "output", "stopReason", "investigator":
+		case "additionalModelResponseFields":
+			stop[name] = top[name]
+		default:
+			metadata[name] = top[name]
+		}
 	}
 	frame("messageStop", stop)
-	frame("metadata", object{"metrics": object{"latencyMs": 1}, "usage": turn.Usage})
+	frame("metadata", metadata)
 	return out
 }
 
-// deltas are the pieces a block without a call travels in.
-func deltas(block json.RawMessage) []any {
-	reasoning := member(block, "reasoningContent")
+// blockEvents returns the start of a block, nil for kinds that have none, and
+// the deltas it travels in.
+func blockEvents(turn converse.Turn, block json.RawMessage, index int) (start object, pieces []any) {
+	if _, _, input, found := useOf(turn, block, index); found {
+		return startOf(block, "toolUse", "input"), []any{object{"toolUse": object{"input": input}}}
+	}
+	if r := member(block, "toolResult"); r != nil {
+		return startOf(block, "toolResult", "content"), []any{object{"toolResult": member(r, "content")}}
+	}
+	if image := member(block, "image"); member(image, "source") != nil {
+		return startOf(block, "image", "source"), []any{object{"image": object{"source": member(image, "source")}}}
+	}
+	return nil, deltas(block)
+}
+
+// startOf is the start event of a block: its members without the one that
+// follows in deltas.
+func startOf(block json.RawMessage, kind, without string) object {
+	members, _ := converse.Members(member(block, kind)) // none for what is no object
+	delete(members, without)
+	return object{kind: members}
+}
+
+// deltas are the pieces of a block that has no start.
+func deltas(block json.RawMessage) (out []any) {
+	reasoning, cited := member(block, "reasoningContent"), member(block, "citationsContent")
 	text := member(reasoning, "reasoningText")
 	switch {
 	case text != nil:
-		out := []any{object{"reasoningContent": object{"text": member(text, "text")}}}
+		out = append(out, object{"reasoningContent": object{"text": member(text, "text")}})
 		if s := member(text, "signature"); s != nil {
 			out = append(out, object{"reasoningContent": object{"signature": s}})
 		}
-		return out
 	case reasoning != nil:
-		return []any{object{"reasoningContent": reasoning}}
+		out = append(out, object{"reasoningContent": reasoning})
+	case cited != nil:
+		texts, _ := elements(member(cited, "content"))
+		for _, t := range texts {
+			out = append(out, t)
+		}
+		citations, _ := elements(member(cited, "citations"))
+		for _, c := range citations {
+			out = append(out, object{"citation": c})
+		}
+	default:
+		out = append(out, block)
 	}
-	return []any{block}
+	return out
 }
 
 // anthropicBlocks returns the turn's blocks, and the text of each one's input,
@@ -234,7 +272,7 @@ func encodeOpenAI(a Asked, turn converse.Turn) Encoded {
 	head := func(kind string, choice any) object {
 		return object{"id": "chatcmpl-investigator", "object": kind, "created": 0, "model": a.Request.Model, "choices": []any{choice}}
 	}
-	usage := object{"prompt_tokens": turn.Usage.Input, "completion_tokens": turn.Usage.Output, "total_tokens": turn.Usage.Input + turn.Usage.Output}
+	usage := openAIUsageOf(turn.Usage)
 	message := object{"role": "assistant", "content": nil}
 	if s := turn.Text(); s != "" {
 		message["content"] = s
@@ -255,6 +293,17 @@ func encodeOpenAI(a Asked, turn converse.Turn) Encoded {
 	last["usage"] = usage
 	first := head("chat.completion.chunk", object{"index": 0, "delta": message, "finish_reason": nil})
 	return Encoded{typeSSE, fmt.Appendf(nil, "data: %s\n\ndata: %s\n\ndata: [DONE]\n\n", encode(first), encode(last))}
+}
+
+// openAIUsageOf counts as OpenAI does: what was read from the cache is part of
+// the prompt.
+func openAIUsageOf(u converse.Usage) object {
+	prompt := u.Input + u.CacheRead + u.CacheWrite
+	out := object{"prompt_tokens": prompt, "completion_tokens": u.Output, "total_tokens": prompt + u.Output}
+	if u.CacheRead > 0 {
+		out["prompt_tokens_details"] = object{"cached_tokens": u.CacheRead}
+	}
+	return out
 }
 
 func finishOf(stop string) string {

@@ -143,8 +143,11 @@ func inForm(content, body json.RawMessage) json.RawMessage {
 	if blocks := member(body, converse.ContentMember); blocks != nil {
 		return blocks
 	}
+	if len(body) == 0 {
+		body = json.RawMessage(`""`)
+	}
 	text := body
-	if len(body) == 0 || body[0] != '"' {
+	if body[0] != '"' {
 		text = ledger.AppendString(nil, string(body))
 	} else if stringOf(body) == "" {
 		text = ledger.AppendString(nil, converse.EmptyMark)
