@@ -90,9 +90,10 @@ func (q *inquiry) changesOf(service string) (found *change, waiting bool) {
 	if !a.ok && found == nil {
 		q.note("the changes of "+service, a.why)
 	}
-	q.listed = a.ok
+	q.listed = a.ok && !a.truncated()
 	if service == q.service {
-		q.noChange = a.ok && found == nil
+		q.partly = a.truncated()
+		q.noChange = q.listed && found == nil
 	}
 	if a.ok && found == nil {
 		q.cite(a.at(""))

@@ -19,7 +19,9 @@
 // It asks each question at most twice, the second time in another way, takes at
 // most twelve turns, and calls tools that the request offers and no others. A
 // request it can do nothing with (foreign tools, no tools, no text) gets a plain
-// answer that says so. It never panics and never returns an error.
+// answer that says so and quotes what foreign tools returned; those that only
+// read, going by their names, it calls once with values from the question. It
+// never panics and never returns an error.
 //
 // Numbers and times in its texts are copied from results, never computed.
 //

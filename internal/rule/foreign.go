@@ -2,8 +2,11 @@ package rule
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"investigator/internal/ledger"
 	"investigator/internal/verdict"
@@ -30,12 +33,42 @@ func foreign(t *talk) reply {
 		Summary:        "Inconclusive: the rule model follows fixed rules, and " + why + ".",
 		Recommendation: "Needs a human, or a model that can read.",
 	}
-	for _, s := range t.steps {
-		if s.answered && !s.gone && s.address != "" && len(v.Evidence) < maxForeign {
+	for _, s := range t.newest(maxForeign) {
+		v.Summary += " " + s.report()
+		if s.address != "" {
 			v.Evidence = append(v.Evidence, s.address)
 		}
 	}
 	return t.conclude(v)
+}
+
+// newest returns the last n steps that have a result, in the order of the
+// conversation.
+func (t *talk) newest(n int) []step {
+	var out []step
+	for _, s := range slices.Backward(t.steps) {
+		if s.answered && !s.gone && s.tool != verdict.Tool && len(out) < n {
+			out = append(out, s)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// report quotes a result, so that a conclusion about nothing still differs
+// where the results do.
+func (s step) report() string {
+	did, what := " returned ", s.text
+	if s.failed {
+		did = " failed with "
+	}
+	if s.body != nil {
+		what = string(s.body.alone())
+	}
+	if what == "" {
+		what = "nothing"
+	}
+	return clip(s.tool) + did + clip(what) + "."
 }
 
 // tryOut makes a call of every tool that only reads, going by its name, and
@@ -53,10 +86,14 @@ func (t *talk) tryOut() []call {
 	return calls
 }
 
-// reads reports whether a name begins with a word for looking at something. A
-// tool that may change the world is never called to find out what it does.
+// reads reports whether a name begins with a word for looking at something and
+// has none for changing it. A tool that may change the world is never called to
+// find out what it does.
 func reads(name string) bool {
 	name = strings.ToLower(name)
+	if containsAny(name, "create", "delete", "update", "replace", "remove", "write", "insert", "send") {
+		return false
+	}
 	for _, verb := range []string{"get", "list", "query", "search", "read", "describe", "find", "show", "fetch", "lookup"} {
 		if strings.HasPrefix(name, verb) {
 			return true
@@ -90,11 +127,42 @@ func exampleValue(schema node, task string) (json.RawMessage, bool) {
 	}
 	switch schema.get("type").text() {
 	case "string":
-		return ledger.AppendString(nil, clip(task)), true
+		return ledger.AppendString(nil, clip(nameIn(task))), true
 	case "number", "integer":
 		return json.RawMessage(strconv.Itoa(numberIn(task))), true
 	}
 	return nil, false
+}
+
+// nameIn returns the part of a question that most likely is a value: its leading
+// run of capitalised words, those that begin a sentence aside, or else all of it.
+func nameIn(text string) string {
+	var name []string
+	begins := true // the next word begins a sentence
+	for word := range strings.FieldsSeq(text) {
+		bare := strings.Trim(word, "\"'`()[].,;:?!")
+		if ended := strings.TrimRight(word, "\"'`)]"); begins || !isName(bare) {
+			if len(name) > 0 {
+				break
+			}
+			begins = strings.HasSuffix(ended, ".") || strings.HasSuffix(ended, "?") || strings.HasSuffix(ended, "!") || strings.HasSuffix(ended, ":")
+			continue
+		}
+		name = append(name, bare)
+		if !strings.HasSuffix(word, bare) {
+			break
+		}
+	}
+	if len(name) == 0 {
+		return text
+	}
+	return strings.Join(name, " ")
+}
+
+// isName reports whether a word of two letters or more begins with a capital.
+func isName(word string) bool {
+	r, size := utf8.DecodeRuneInString(word)
+	return size < len(word) && unicode.IsUpper(r)
 }
 
 // numberIn returns the leading whole number in a text, 1 if there is none.

@@ -83,3 +83,65 @@ func TestRefusedVerdictEndsInText(t *testing.T) {
 		t.Errorf("found %s", turn.Message)
 	}
 }
+
+// askedOf answers one question with the two tools of the foreign clients.
+func askedOf(t *testing.T, question string, results ...string) converse.Turn {
+	t.Helper()
+	const city = `"inputSchema":{"json":{"type":"object","properties":{"city":{"type":"string"},"id":{"type":"integer"}},"required":["city"]}}`
+	tools := `"toolConfig":{"tools":[{"toolSpec":{"name":"get_weather",` + city + `}},{"toolSpec":{"name":"get_time",` + city + `}}]}`
+	messages := `{"role":"user","content":[{"text":"` + question + `"}]}`
+	turn := respond(t, `{"messages":[`+messages+`],`+tools+`}`)
+	if len(results) == 0 {
+		return turn
+	}
+	var blocks []string
+	for i, use := range turn.ToolUses {
+		blocks = append(blocks, `{"toolResult":{"toolUseId":"`+use.ID+`",`+results[i]+`}}`)
+	}
+	messages += `,` + string(turn.Message) + `,{"role":"user","content":[` + strings.Join(blocks, ",") + `]}`
+	return respond(t, `{"messages":[`+messages+`],`+tools+`}`)
+}
+
+func TestForeignClients(t *testing.T) {
+	const question = "What is the weather and time in Oslo?"
+	want := []converse.ToolUse{
+		{ID: "rule-t1-0", Name: "get_weather", Input: json.RawMessage(`{"city":"Oslo"}`)},
+		{ID: "rule-t1-1", Name: "get_time", Input: json.RawMessage(`{"city":"Oslo"}`)},
+	}
+	if d := cmp.Diff(want, askedOf(t, question).ToolUses); d != "" {
+		t.Errorf("calls (-want +got):\n%s", d)
+	}
+	hour := `"content":[{"text":"10:00"}]`
+	turn := askedOf(t, question, `"content":[{"json":{"temp":3}}]`, hour)
+	if turn.StopReason != converse.EndTurn {
+		t.Fatalf("found %s", turn.Message)
+	}
+	mustContain(t, turn.Text(), "Inconclusive", `get_weather returned {"temp":3}.`, "get_time returned 10:00.")
+	turn = askedOf(t, question, `"status":"error","content":[{"text":"no such city"}]`, hour)
+	mustContain(t, turn.Text(), "get_weather failed with no such city.")
+}
+
+// What a foreign tool is given comes from the question.
+func TestForeignValues(t *testing.T) {
+	for question, city := range map[string]string{
+		"Is it cold in New York today?":              "New York",
+		"How about Århus, or Bergen?":                "Århus",
+		"Please hurry. Now: Lima":                    "Please hurry. Now: Lima",
+		"which city do I mean?":                      "which city do I mean?",
+		"Tell (quickly) the time in 'Oslo' or Rome.": "Oslo",
+	} {
+		input, _ := json.Marshal(map[string]string{"city": city})
+		if uses := askedOf(t, question).ToolUses; len(uses) != 2 || string(uses[0].Input) != string(input) {
+			t.Errorf("%q: calls %v, expected input %s", question, uses, input)
+		}
+	}
+}
+
+func TestForeignWritersAreNotCalled(t *testing.T) {
+	for _, name := range []string{"get_or_create_user", "findAndReplace", "fetch-and-delete", "restart", "list_then_send"} {
+		tool := strings.Replace(deletes, "delete_everything", name, 1)
+		if turn := respond(t, `{"messages":[`+asks+`],"toolConfig":{"tools":[`+tool+`]}}`); len(turn.ToolUses) > 0 {
+			t.Errorf("%s was called", name)
+		}
+	}
+}

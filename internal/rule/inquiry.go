@@ -19,7 +19,8 @@ type inquiry struct {
 	missing  []string // what was not examined
 	changes  []change // all that any result shows
 	noChange bool     // the changes of service were listed and none lies before the symptom
-	listed   bool     // so were the changes that were asked for last
+	partly   bool     // the changes of service were listed, and not all of them
+	listed   bool     // all changes that were asked for last were listed
 	hint     *logLine // a log line that says little by itself
 }
 
@@ -80,6 +81,8 @@ func (q *inquiry) changeSentence() string {
 		return "Without an onset, changes cannot be placed before it."
 	case q.noChange:
 		return "No recorded change of " + q.service + " lies shortly before."
+	case q.partly:
+		return "None of the changes of " + q.service + " that were shown lies shortly before."
 	}
 	return "The changes of " + q.service + " could not be listed."
 }

@@ -154,11 +154,45 @@ func (n node) text() string {
 	if bytes.IndexByte(n, '\\') < 0 {
 		return string(n[min(1, len(n)):max(len(n)-1, 0)])
 	}
+	if s, ok := unescape(n); ok {
+		return s
+	}
 	var s string
 	if json.Unmarshal(n, &s) != nil {
 		return ""
 	}
 	return s
+}
+
+// unescape reads a string with no other escapes than those that JSON inside a
+// text consists of, which is what a conversation is full of.
+func unescape(n node) (string, bool) {
+	if len(n) < 2 {
+		return "", false
+	}
+	rest := n[1 : len(n)-1]
+	b := make([]byte, 0, len(rest))
+	for {
+		at := bytes.IndexByte(rest, '\\')
+		if at < 0 {
+			return string(append(b, rest...)), true
+		}
+		if at+1 >= len(rest) {
+			return "", false
+		}
+		b = append(b, rest[:at]...)
+		switch c := rest[at+1]; c {
+		case '"', '\\':
+			b = append(b, c)
+		case 'n':
+			b = append(b, '\n')
+		case 't':
+			b = append(b, '\t')
+		default:
+			return "", false
+		}
+		rest = rest[at+2:]
+	}
 }
 
 // number returns the text of a number as it was written, "" for anything else.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,6 +151,8 @@ func TestReferenceExperiment(t *testing.T) {
 	t.Run("written-out world", func(t *testing.T) {
 		a := play(t, cannedStart(t), reference(), nil)
 		b := play(t, cannedStart(t), reference(), dropV841)
+		checkRun(t, a)
+		checkRun(t, b)
 		checkRunA(t, a)
 		checkRunB(t, b)
 	})
@@ -163,19 +166,49 @@ func TestReferenceExperiment(t *testing.T) {
 	})
 }
 
-// What a patch changes must change the path, and in a way that makes sense.
-func TestReactsToWhatItSees(t *testing.T) {
+// reaction is what one change of the reference's results must lead to.
+type reaction struct {
+	change    canned
+	component string
+	class     string
+	calls     []string // the tools in order
+	missing   string   // in not_examined
+	ruledOut  string   // in a reason
+}
+
+func (want reaction) check(t *testing.T) {
+	tools := reference()
+	for tool, text := range want.change {
+		tools[tool] = text
+	}
+	p := play(t, cannedStart(t), tools, nil)
+	if d := cmp.Diff(want.calls, called(p)); d != "" {
+		t.Errorf("calls (-want +got):\n%s", d)
+	}
+	if p.verdict.Component != want.component || p.verdict.Class != want.class {
+		t.Errorf("verdict: component %q class %q, expected %q %q", p.verdict.Component, p.verdict.Class, want.component, want.class)
+	}
+	mustContain(t, strings.Join(p.verdict.NotExamined, "\n"), want.missing)
+	mustContain(t, reasons(p.verdict), want.ruledOut)
+	checkRun(t, p)
+}
+
+// called lists the tools of a run's calls in order.
+func called(p played) []string {
+	var out []string
+	for _, c := range p.calls() {
+		tool, _, _ := strings.Cut(c, " ")
+		out = append(out, tool)
+	}
+	return out
+}
+
+// What a patch of the measurements changes must change the path, and in a way
+// that makes sense.
+func TestReactsToMeasurements(t *testing.T) {
 	normal := strings.NewReplacer("2410", "190", "2264", "191").Replace(seriesResult)
-	later := strings.Replace(v841, "01:55", "02:30", 1)
 	const emptySeries = `{"metrics":[],"note":"no samples in this window","status":"empty"}`
-	for name, tt := range map[string]struct {
-		change    canned
-		component string
-		class     string
-		calls     []string // the tools in order
-		missing   string   // in not_examined
-		ruledOut  string   // in a reason
-	}{
+	for name, want := range map[string]reaction{
 		"as it is": {component: "checkout", class: "change", calls: []string{"query_metrics", "list_deploys"}, ruledOut: "long before"},
 		"metrics fail: asked once more, then the alert's word": {
 			change: canned{"query_metrics": "error: backend down"}, component: "checkout", class: "change",
@@ -197,6 +230,15 @@ func TestReactsToWhatItSees(t *testing.T) {
 			change: canned{"query_metrics": normal, "search_logs": `{"lines":[],"note":"nothing","status":"empty"}`},
 			class:  "unknown", calls: []string{"query_metrics", "search_logs"}, missing: "nothing",
 		},
+	} {
+		t.Run(name, want.check)
+	}
+}
+
+// So must a patch of changes and logs.
+func TestReactsToChangesAndLogs(t *testing.T) {
+	later := strings.Replace(v841, "01:55", "02:30", 1)
+	for name, want := range map[string]reaction{
 		"deploys fail: asked once more, then named": {
 			change: canned{"list_deploys": "error: forbidden"}, component: "payments-db", class: "saturation",
 			calls: []string{"query_metrics", "list_deploys", "list_deploys", "search_logs"}, missing: "the changes of checkout: forbidden",
@@ -223,26 +265,56 @@ func TestReactsToWhatItSees(t *testing.T) {
 			class:  "dependency", component: "payments-db", calls: []string{"query_metrics", "list_deploys", "search_logs"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tools := reference()
-			for tool, text := range tt.change {
-				tools[tool] = text
+		t.Run(name, want.check)
+	}
+}
+
+// A list that is cut short does not prove that there was no change.
+func TestPartOfTheChangesProvesNothing(t *testing.T) {
+	tools := reference()
+	tools["list_deploys"] = deploysResult(v840)
+	mustContain(t, play(t, cannedStart(t), tools, nil).verdict.Summary, "outside the deploy pipeline")
+	tools["list_deploys"] = strings.Replace(deploysResult(v840), `"status":"ok"`, `"note":"1 of 9","status":"truncated"`, 1)
+	v := play(t, cannedStart(t), tools, nil).verdict
+	if strings.Contains(v.Summary+v.Recommendation, "outside the deploy pipeline") {
+		t.Errorf("a part of the changes was taken for all of them: %s", v.Summary)
+	}
+	mustContain(t, strings.Join(v.NotExamined, "\n"), "a part of the changes: 1 of 9")
+}
+
+// Without one of the tools it goes on with the others and says what it missed;
+// without report_findings it says its conclusion.
+func TestMissingTools(t *testing.T) {
+	for missing, want := range map[string]struct {
+		calls     []string
+		component string
+		note      string
+	}{
+		"query_metrics":   {[]string{"list_deploys"}, "checkout", "there is no tool query_metrics"},
+		"list_deploys":    {[]string{"query_metrics", "search_logs"}, "payments-db", "there is no tool list_deploys"},
+		"search_logs":     {[]string{"query_metrics", "list_deploys"}, "checkout", ""},
+		"report_findings": {[]string{"query_metrics", "list_deploys"}, "", ""},
+	} {
+		t.Run(missing, func(t *testing.T) {
+			start, specs := cannedStart(t), []toolSpec{}
+			for _, name := range []string{"query_metrics", "list_deploys", "search_logs"} {
+				specs = append(specs, toolSpec{name, "", json.RawMessage(`{"type":"object"}`)})
 			}
-			p := play(t, cannedStart(t), tools, nil)
-			var called []string
-			for _, c := range p.calls() {
-				tool, _, _ := strings.Cut(c, " ")
-				called = append(called, tool)
-			}
-			if d := cmp.Diff(tt.calls, called); d != "" {
+			specs = slices.DeleteFunc(append(specs, findings()), func(s toolSpec) bool { return s.name == missing })
+			start.Request = requestOf(t, specs...)
+			p := play(t, start, reference(), nil)
+			if d := cmp.Diff(want.calls, called(p)); d != "" {
 				t.Errorf("calls (-want +got):\n%s", d)
 			}
-			if p.verdict.Component != tt.component || p.verdict.Class != tt.class {
-				t.Errorf("verdict: component %q class %q, expected %q %q", p.verdict.Component, p.verdict.Class, tt.component, tt.class)
+			if missing == verdict.Tool {
+				mustContain(t, p.outcome.Text, "v841", "Roll back")
+				return
 			}
-			mustContain(t, strings.Join(p.verdict.NotExamined, "\n"), tt.missing)
-			mustContain(t, reasons(p.verdict), tt.ruledOut)
-			checkEvidence(t, p)
+			checkRun(t, p)
+			if p.verdict.Component != want.component {
+				t.Errorf("component %q, expected %q", p.verdict.Component, want.component)
+			}
+			mustContain(t, strings.Join(p.verdict.NotExamined, "\n"), want.note)
 		})
 	}
 }

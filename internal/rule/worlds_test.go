@@ -3,6 +3,7 @@ package rule_test
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,16 +77,36 @@ func checkRun(t *testing.T, p played) {
 		seen[c] = true
 	}
 	checkEvidence(t, p)
+	checkFigures(t, p)
+}
+
+// checkFigures looks every number and time of the verdict up in the results it
+// cites: the rule model copies, it does not compute.
+func checkFigures(t *testing.T, p played) {
+	t.Helper()
+	sources := []string{string(p.events[0].Data)}
+	for _, address := range allEvidence(p.verdict) {
+		if seq, _, err := verdict.ParseAddress(address); err == nil && seq <= len(p.events) {
+			sources = append(sources, string(p.events[seq-1].Data))
+		}
+	}
+	for _, f := range p.verdict.Unsupported(sources) {
+		t.Errorf("%s: %s stands in no result the verdict cites", f.Member, f.Text)
+	}
+}
+
+func allEvidence(v verdict.Verdict) []string {
+	all := slices.Clone(v.Evidence)
+	for _, r := range v.RuledOut {
+		all = append(all, r.Evidence...)
+	}
+	return all
 }
 
 // checkEvidence resolves every address of the verdict in the run's ledger.
 func checkEvidence(t *testing.T, p played) {
 	t.Helper()
-	addresses := p.verdict.Evidence
-	for _, r := range p.verdict.RuledOut {
-		addresses = append(addresses, r.Evidence...)
-	}
-	for _, address := range addresses {
+	for _, address := range allEvidence(p.verdict) {
 		seq, pointer, err := verdict.ParseAddress(address)
 		if err != nil {
 			t.Error(err)
