@@ -143,7 +143,7 @@ func TestStreamExceptionStatus(t *testing.T) {
 		"validationException": 400, "modelTimeoutException": 408, "modelStreamErrorException": 424, "throttlingException": 429,
 		"internalServerException": 500, "serviceUnavailableException": 503, "shinyException": 0,
 	} {
-		if got := streamError(Frame{ExceptionFrame, kind, nil}); got.Status != want || strings.ToLower(got.Name) != strings.ToLower(kind) {
+		if got := streamError(Frame{ExceptionFrame, kind, nil}); got.Status != want || !strings.EqualFold(got.Name, kind) {
 			t.Errorf("%s: %+v, expected status %d", kind, got, want)
 		}
 	}

@@ -570,13 +570,13 @@ func TestOtherDoors(t *testing.T) {
 }
 
 // forked runs an agent behind a fork of a cassette.
-func forked(t *testing.T, path string, patch faults.Patch, up Upstream, stream bool) (string, error, *running) {
+func forked(t *testing.T, path string, patch faults.Patch, up Upstream, stream bool) (string, *running, error) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "fork.yaml")
 	p := start(t, Options{Upstream: up, Fork: &ForkOptions{Parent: open(t, path), Patch: patch, Live: up != nil,
 		Create: func(h recorder.Header) (*recorder.Writer, error) { return recorder.Create(out, h) }}})
 	text, err := agent{client: sdk(t, p.url), stream: stream, temp: 3}.run(t.Context())
-	return text, err, p
+	return text, p, err
 }
 
 // TestForkAResult: the patched result goes up with every later request, the
@@ -586,7 +586,7 @@ func TestForkAResult(t *testing.T) {
 		path := recorded(t, stream, bedrocktest.ToolLoop())
 		patch := faults.Drop("/records/1").For(5)
 		s := bedrocktest.New(t, bedrocktest.Options{})
-		text, err, p := forked(t, path, patch, upstream(t, s.URL), stream)
+		text, p, err := forked(t, path, patch, upstream(t, s.URL), stream)
 		if err != nil || !strings.Contains(text, "3 results") {
 			t.Fatal(text, err)
 		}
@@ -605,7 +605,7 @@ func TestForkAResult(t *testing.T) {
 		if _, err := (agent{client: sdk(t, r.url), stream: stream, temp: 3}).run(t.Context()); err != nil {
 			t.Errorf("replay of the fork: %v", err)
 		}
-		_, err, h := forked(t, path, patch, nil, stream)
+		_, h, err := forked(t, path, patch, nil, stream)
 		if err == nil || !strings.Contains(err.Error(), "halted before the model call of event 7") {
 			t.Errorf("halting fork: %v", err)
 		}
@@ -663,7 +663,7 @@ func TestForkATurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := bedrocktest.New(t, bedrocktest.Options{})
-		text, err, p := forked(t, path, patch.For(7), upstream(t, s.URL), stream)
+		text, p, err := forked(t, path, patch.For(7), upstream(t, s.URL), stream)
 		if err != nil || !strings.Contains(text, "3 results") {
 			t.Fatal(text, err)
 		}
@@ -683,7 +683,7 @@ func TestForkTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := bedrocktest.New(t, bedrocktest.Options{})
-	if _, err, _ := forked(t, path, patch.For(1), upstream(t, s.URL), false); err != nil {
+	if _, _, err := forked(t, path, patch.For(1), upstream(t, s.URL), false); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range s.Requests() {

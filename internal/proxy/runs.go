@@ -33,7 +33,6 @@ type run struct {
 	queue   []recorder.Taken
 	queued  int // bytes in queue, about
 	writing bool
-	sealing bool // seal once the queue is written
 	broken  bool // nothing more can be written
 }
 

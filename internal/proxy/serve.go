@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"investigator/internal/foreign"
-	"investigator/internal/ledger"
 )
 
 // mode answers calls in one of the three ways.
@@ -239,11 +238,4 @@ func (p *Proxy) Close() (Result, error) {
 	r := Result{Calls: p.calls.Load()}
 	err := p.mode.close(&r)
 	return r, err
-}
-
-func sumOf(s []ledger.Sum, i int) ledger.Sum {
-	if i <= 0 || i > len(s) {
-		return ledger.Sum{}
-	}
-	return s[i-1]
 }
