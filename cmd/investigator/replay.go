@@ -35,7 +35,7 @@ cassette otherwise; the result says which. No model is ever called.`,
 			&cli.StringFlag{Name: "world", Usage: "where the recorded world is, if it is not found by its name"},
 			&cli.BoolFlag{Name: "current", Usage: "use today's prompt and tool definitions instead of the recorded ones"},
 			&cli.BoolFlag{Name: "wire", Usage: "serve the recorded HTTP to the AWS SDK, through go-vcr"},
-			outFlag(), jsonFlag(),
+			&cli.StringFlag{Name: "out", Usage: "record the replay into `FILE`, which must not exist (default: nothing is written)"}, jsonFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			name, err := oneArg(c, "CASSETTE")
