@@ -1,0 +1,150 @@
+package proxy
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"investigator/internal/bedrock/bedrocktest"
+	"investigator/internal/diff"
+	"investigator/internal/edge"
+	"investigator/internal/engine"
+	"investigator/internal/faults"
+	"investigator/internal/recorder"
+)
+
+func forked(t *testing.T, path string, patch faults.Patch, up Upstream, stream bool) (string, *running, error) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "fork.yaml")
+	p := start(t, Options{Upstream: up, Fork: &ForkOptions{Parent: open(t, path), Patch: patch, Live: up != nil,
+		Create: func(h recorder.Header) (*recorder.Writer, error) { return recorder.Create(out, h) }}})
+	text, err := agent{client: sdk(t, p.url), stream: stream, temp: 3}.run(t.Context())
+	return text, p, err
+}
+
+// TestForkAResult: the patched result goes up with every later request, the
+// history is the parent's, and the fork verifies, replays and halts.
+func TestForkAResult(t *testing.T) {
+	eachWay(t, func(t *testing.T, stream bool) {
+		path := recorded(t, stream, bedrocktest.ToolLoop())
+		patch := faults.Drop("/records/1").For(5)
+		s := bedrocktest.New(t, bedrocktest.Options{})
+		text, p, err := forked(t, path, patch, upstream(t, s.URL), stream)
+		if err != nil || !strings.Contains(text, "3 results") {
+			t.Fatal(text, err)
+		}
+		got := p.end()
+		if got.Served != 2 || !got.Fork.Reached {
+			t.Errorf("%+v", got)
+		}
+		for _, r := range s.Requests() {
+			if bytes.Contains(r.Body[:bytes.Index(r.Body, []byte("get_time"))], []byte("nothing")) || strings.Count(string(r.Body), `"second"`) != strings.Count(string(r.Body), "toolResult")/3 {
+				t.Errorf("the upstream saw %s", r.Body)
+			}
+		}
+		c := open(t, got.Fork.Cassette)
+		checkFork(t, open(t, path), c, 5, patch)
+		r := replayOf(t, false, c.Name())
+		if _, err := (agent{client: sdk(t, r.url), stream: stream, temp: 3}).run(t.Context()); err != nil {
+			t.Errorf("replay of the fork: %v", err)
+		}
+		_, h, err := forked(t, path, patch, nil, stream)
+		if err == nil || !strings.Contains(err.Error(), "halted before the model call of event 7") {
+			t.Errorf("halting fork: %v", err)
+		}
+		halt := h.end().Fork.Halt
+		want := []diff.Change{{Kind: diff.Dropped, Path: "/messages/2/content/0/toolResult/content/0/json/records/1", Old: []byte(`"second"`)}}
+		if halt == nil || halt.Recorded != 7 {
+			t.Fatalf("halt %+v", halt)
+		}
+		if d := cmp.Diff(want, halt.Changes); d != "" {
+			t.Errorf("halt (-want +got):\n%s", d)
+		}
+	})
+}
+
+// checkFork holds a fork to the laws: its history is the parent's, the patched
+// event is marked, and its events follow from its traffic.
+func checkFork(t *testing.T, parent, c *recorder.Cassette, at int, patch faults.Patch) {
+	t.Helper()
+	was, err := parent.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := c.Events()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(was[:at-1], now[:at-1]); d != "" {
+		t.Errorf("history (-parent +fork):\n%s", d)
+	}
+	edited, err := patch.Apply(was[at-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(edited.Event.Data), string(now[at-1].Data)); d != "" {
+		t.Errorf("patched event (-want +got):\n%s", d)
+	}
+	if origin, err := c.Origin(at); err != nil || origin != edge.Patched {
+		t.Errorf("origin of event %d: %s, %v", at, origin, err)
+	}
+	if r, err := engine.Replay(t.Context(), c, engine.ReplayOptions{}); err != nil || !r.Identical {
+		t.Errorf("verify: %+v %+v, %v", r, r.Divergence, err)
+	}
+	if h := c.Header().Parent; h == nil || h.At != at || h.Run != parent.Header().Run {
+		t.Errorf("parent %+v", h)
+	}
+}
+
+// TestForkATurn: the edited answer is framed anew, the SDK reads it, and the
+// agent acts on it.
+func TestForkATurn(t *testing.T) {
+	eachWay(t, func(t *testing.T, stream bool) {
+		path := recorded(t, stream, bedrocktest.ToolLoop())
+		patch, err := faults.Set("/output/message/content/0/toolUse/input/city", []byte(`"Tromsø"`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := bedrocktest.New(t, bedrocktest.Options{})
+		text, p, err := forked(t, path, patch.For(7), upstream(t, s.URL), stream)
+		if err != nil || !strings.Contains(text, "3 results") {
+			t.Fatal(text, err)
+		}
+		got := p.end()
+		if r := s.Requests(); len(r) != 1 || !bytes.Contains(r[0].Body, []byte("Tromsø")) || bytes.Contains(r[0].Body, []byte("Bergen")) {
+			t.Errorf("upstream: %d requests", len(r))
+		}
+		checkFork(t, open(t, path), open(t, got.Fork.Cassette), 7, patch.For(7))
+	})
+}
+
+// TestForkTheStart: another prompt from the first call on.
+func TestForkTheStart(t *testing.T) {
+	path := recorded(t, false, bedrocktest.ToolLoop())
+	patch, err := faults.Set("/task", []byte(`"Another question"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := bedrocktest.New(t, bedrocktest.Options{})
+	if _, _, err := forked(t, path, patch.For(1), upstream(t, s.URL), false); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.Requests() {
+		if !bytes.Contains(r.Body, []byte("Another question")) || bytes.Contains(r.Body, []byte("What is the weather")) {
+			t.Errorf("the upstream saw %s", r.Body)
+		}
+	}
+}
+
+// TestForkNeverReached is a failure: nothing was patched.
+func TestForkNeverReached(t *testing.T) {
+	path := recorded(t, false, bedrocktest.ToolLoop())
+	p := start(t, Options{Fork: &ForkOptions{Parent: open(t, path), Patch: faults.Drop("/records/1").For(5), Create: nil}})
+	p.stop()
+	if _, err := p.Close(); err == nil || !strings.Contains(err.Error(), "never came to event 5") {
+		t.Errorf("error %v", err)
+	}
+}

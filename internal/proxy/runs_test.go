@@ -1,0 +1,238 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
+	"github.com/google/go-cmp/cmp"
+
+	"investigator/internal/bedrock/bedrocktest"
+	"investigator/internal/engine"
+	"investigator/internal/foreign"
+	"investigator/internal/ledger"
+)
+
+// TestSameRequestTwice is case 50: served in order; a third is a miss, unless it
+// is another attempt of the second.
+func TestSameRequestTwice(t *testing.T) {
+	s := bedrocktest.New(t, bedrocktest.Options{Script: bedrocktest.Arrivals(bedrocktest.Say(bedrocktest.Text("pong 1")), bedrocktest.Say(bedrocktest.Text("pong 2")))})
+	p := recordTo(t, upstream(t, s.URL), nil)
+	const ping = `{"messages":[{"role":"user","content":[{"text":"ping"}]}]}`
+	ask := func(r *running, invocation, attempt string) (int, string) {
+		code, _, text := post(t, r.url, "/model/m/converse", ping, "Amz-Sdk-Invocation-Id", invocation, "Amz-Sdk-Request", attempt)
+		return code, text
+	}
+	ask(p, "a", "attempt=1; max=3")
+	ask(p, "b", "attempt=1; max=3")
+	paths := p.end().Recorded
+	if len(paths) != 1 {
+		t.Fatalf("recorded %v, expected one run", paths)
+	}
+	r := replayOf(t, false, paths[0])
+	for _, c := range []struct {
+		id, attempt, want string
+		code              int
+	}{{"1", "attempt=1", "pong 1", 200}, {"2", "attempt=1", "pong 2", 200}, {"2", "attempt=2", "pong 2", 200}, {"3", "attempt=1", "answered as often", 409}} {
+		if code, text := ask(r, c.id, c.attempt); code != c.code || !strings.Contains(text, c.want) {
+			t.Errorf("%s %s: %d %s, expected %d with %q", c.id, c.attempt, code, text, c.code, c.want)
+		}
+	}
+}
+
+// TestRetriesAreAttemptsOfOneCall is case 51: 429, then success, is one turn
+// with two attempts, by header or by the body alone.
+func TestRetriesAreAttemptsOfOneCall(t *testing.T) {
+	check := func(t *testing.T, path string) {
+		c := open(t, path)
+		x, err := c.Interaction(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(x.Attempts) != 2 || x.Attempts[0].Code != 429 || x.Attempts[1].Code != 200 {
+			t.Errorf("attempts %+v, expected 429 and 200", x.Attempts)
+		}
+		if turns := strings.Count(strings.Join(typesOf(t, c), " "), ledger.ModelResponded); turns != 3 {
+			t.Errorf("%d model turns, expected 3", turns)
+		}
+	}
+	eachWay(t, func(t *testing.T, stream bool) {
+		check(t, recorded(t, stream, bedrocktest.ToolLoop(), bedrocktest.Fault{Name: "throttle", Times: 1}))
+	})
+	for name, headers := range map[string][2][]string{
+		"stainless": {{"X-Stainless-Retry-Count", "0"}, {"X-Stainless-Retry-Count", "1"}},
+		"no header": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			p := recordTo(t, upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+				if n++; n == 1 {
+					return response(429, "ThrottlingException", foreign.Encoded{ContentType: "application/json", Body: []byte(`{"message":"slow down"}`)}), nil
+				}
+				return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)}), nil
+			}), nil)
+			for _, h := range headers {
+				post(t, p.url, "/model/m/converse", `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`, h...)
+			}
+			c := open(t, p.end().Recorded[0])
+			x, err := c.Interaction(0)
+			if err != nil || len(x.Attempts) != 2 || c.Len() != 1 {
+				t.Errorf("%d interactions, %d attempts, %v; expected 1 and 2", c.Len(), len(x.Attempts), err)
+			}
+		})
+	}
+}
+
+// TestManyAgentsAtOnce: identical agents, and different ones, each get a run of
+// their own; a replay of all of them at once gives nobody another's answer.
+func TestManyAgentsAtOnce(t *testing.T) {
+	s := bedrocktest.New(t, bedrocktest.Options{Script: func(r bedrocktest.Request) bedrocktest.Turn {
+		turn := bedrocktest.ToolLoop()(r)
+		if r.Step >= 2 {
+			return bedrocktest.Say(bedrocktest.Text("for " + r.Messages[0].Blocks[0].Text))
+		}
+		return turn
+	}})
+	const agents = 24
+	all := func(p *running) {
+		var wg sync.WaitGroup
+		for i := range agents {
+			wg.Go(func() {
+				q := fmt.Sprintf("question %d", i/2) // two of each
+				text, err := agent{client: sdk(t, p.url), stream: i%4 < 2, question: q, temp: 3}.run(t.Context())
+				if err != nil || text != "for "+q {
+					t.Errorf("agent %d got %q, %v", i, text, err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	p := recordTo(t, upstream(t, s.URL), nil)
+	all(p)
+	got := p.end()
+	s.Close()
+	if len(got.Recorded) != agents {
+		t.Errorf("%d runs, expected %d", len(got.Recorded), agents)
+	}
+	for _, path := range got.Recorded {
+		c := open(t, path)
+		if r, err := engine.Replay(t.Context(), c, engine.ReplayOptions{}); err != nil || !r.Identical || r.ModelTurns != 3 || !c.Sealed() {
+			t.Errorf("%s: %+v, %v", path, r, err)
+		}
+	}
+	q := replayOf(t, false, got.Recorded...)
+	all(q)
+	if r := q.end(); r.Served != 3*agents || len(r.Diverged)+len(r.LeftOver) > 0 {
+		t.Errorf("replay: served %d, diverged %v, left over %v", r.Served, r.Diverged, r.LeftOver)
+	}
+}
+
+// TestTags: a header, a path prefix and AWS_SDK_UA_APP_ID name a run.
+func TestTags(t *testing.T) {
+	p := recordTo(t, RuleUpstream{}, nil)
+	const body = `{"messages":[{"role":"user","content":[{"text":"hi %d"}]}]}`
+	for i := range 2 {
+		text := fmt.Sprintf(body, i)
+		post(t, p.url, "/model/m/converse", text, RunHeader, "one")
+		post(t, p.url, "/run/two%20b/model/m/converse", text)
+		post(t, p.url, "/model/m/converse", text, "User-Agent", "aws-sdk-go/1 os/linux app/three")
+	}
+	got := map[string]int{}
+	for _, path := range p.end().Recorded {
+		c := open(t, path)
+		got[c.Foreign().Tag] = c.Len()
+	}
+	if d := cmp.Diff(map[string]int{"one": 2, "two b": 2, "three": 2}, got); d != "" {
+		t.Errorf("interactions by tag (-want +got):\n%s", d)
+	}
+}
+
+// TestSubAgentsAreApart: a conversation between a tool call and its result is
+// another run, and the first goes on.
+func TestSubAgentsAreApart(t *testing.T) {
+	s := bedrocktest.New(t, bedrocktest.Options{})
+	p := recordTo(t, upstream(t, s.URL), nil)
+	client := sdk(t, p.url)
+	outer := agent{client: client, temp: 3, question: "outer"}
+	messages := []types.Message{{Role: types.ConversationRoleUser, Content: []types.ContentBlock{&types.ContentBlockMemberText{Value: "outer"}}}}
+	turn, err := outer.ask(t.Context(), messages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (agent{client: client, temp: 4, question: "inner"}).run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	results := types.Message{Role: types.ConversationRoleUser}
+	for _, b := range turn.Content {
+		if u, is := b.(*types.ContentBlockMemberToolUse); is {
+			results.Content = append(results.Content, &types.ContentBlockMemberToolResult{Value: types.ToolResultBlock{ToolUseId: u.Value.ToolUseId,
+				Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: "late"}}}})
+		}
+	}
+	if _, err := outer.ask(t.Context(), append(messages, turn, results)); err != nil {
+		t.Fatal(err)
+	}
+	got := p.end().Recorded
+	if len(got) != 2 {
+		t.Fatalf("%v, expected two runs", got)
+	}
+	if c := open(t, got[0]); !c.Sealed() || len(typesOf(t, c)) != 9 {
+		t.Errorf("outer run: sealed %v, events %v", c.Sealed(), typesOf(t, c))
+	}
+	if c := open(t, got[1]); !c.Sealed() || len(typesOf(t, c)) != 11 {
+		t.Errorf("inner run: sealed %v, events %v", c.Sealed(), typesOf(t, c))
+	}
+}
+
+// TestCountTokensBetween: a call that is no turn, between a tool call and its
+// result, does not disturb the run.
+func TestCountTokensBetween(t *testing.T) {
+	s := bedrocktest.New(t, bedrocktest.Options{})
+	p := recordTo(t, upstream(t, s.URL), nil)
+	a := agent{client: sdk(t, p.url), temp: 3}
+	count := func() {
+		_, err := a.client.CountTokens(t.Context(), &bedrockruntime.CountTokensInput{ModelId: aws.String(haiku), Input: &types.CountTokensInputMemberConverse{
+			Value: types.ConverseTokensRequest{Messages: []types.Message{{Role: types.ConversationRoleUser, Content: []types.ContentBlock{&types.ContentBlockMemberText{Value: "hi"}}}}}}})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	count()
+	if _, err := a.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	count()
+	if got := p.end().Recorded; len(got) != 2 {
+		t.Errorf("%v, expected the run and the counts", got)
+	}
+}
+
+// TestDurable: what a client has whole is on the disk.
+func TestDurable(t *testing.T) {
+	p := recordTo(t, RuleUpstream{}, func(o *RecordOptions) { o.Durable = true })
+	for i := range 3 {
+		post(t, p.url, "/model/m/converse", fmt.Sprintf(`{"messages":[{"role":"user","content":[{"text":"hi %d"}]}]}`, i), RunHeader, "one")
+		if c := open(t, filepath.Join(p.dir, "run-001.yaml")); c.Len() != i+1 {
+			t.Errorf("after call %d: %d interactions on the disk", i+1, c.Len())
+		}
+	}
+}
+
+// TestManyRuns: the runs that are open are bounded; what had to go is sealed.
+func TestManyRuns(t *testing.T) {
+	p := recordTo(t, RuleUpstream{}, func(o *RecordOptions) { o.MaxOpen = 3 })
+	for i := range 12 {
+		post(t, p.url, "/model/m/converse", fmt.Sprintf(`{"messages":[{"role":"user","content":[{"text":"hi %d"}]}]}`, i))
+	}
+	for _, path := range p.end().Recorded {
+		if c := open(t, path); !c.Sealed() {
+			t.Errorf("%s is not sealed", path)
+		}
+	}
+}
