@@ -41,7 +41,7 @@ func (p *Proxy) forward(ctx context.Context, c *call, body []byte, path string, 
 	if err != nil {
 		a.Err, a.gone = networkText(err), ctx.Err() != nil
 		ended(a)
-		w.fail(c.Asked, http.StatusServiceUnavailable, "ServiceUnavailableException", "investigator proxy: the upstream cannot be reached: "+a.Err)
+		w.fail(c.Asked, http.StatusServiceUnavailable, "ServiceUnavailableException", unreachable+a.Err)
 		return
 	}
 	defer resp.Body.Close()
@@ -119,7 +119,10 @@ func (a *attempt) keep(b []byte) {
 	}
 }
 
-const clientGone = "the client went away"
+const (
+	clientGone  = "the client went away"
+	unreachable = "investigator proxy: the upstream cannot be reached: "
+)
 
 func (a *attempt) ended(ctx context.Context, err error) {
 	switch {

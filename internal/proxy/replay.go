@@ -317,7 +317,7 @@ func recordedAnswer(a foreign.Asked, t *taped) (wireAnswer, bool, error) {
 	}
 	if x.Code == 0 || x.Origin == edge.Patched {
 		if f.Status == 0 {
-			f.Name, f.Status = "ServiceUnavailableException", http.StatusServiceUnavailable
+			f.Name, f.Status, f.Message = "ServiceUnavailableException", http.StatusServiceUnavailable, unreachable+f.Message
 		}
 		e := foreign.EncodeFailure(a, f.Name, f.Message)
 		return wireAnswer{f.Status, map[string]string{"Content-Type": e.ContentType, "X-Amzn-Errortype": f.Name}, e.Body}, false, nil
