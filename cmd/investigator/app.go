@@ -46,6 +46,7 @@ func newApp(sh *shell) *cli.App {
 	}
 	for _, c := range app.Commands {
 		c.HideHelpCommand = true
+		quietDefaults(c.Flags)
 		c.OnUsageError = usageProblem
 		c.Description = strings.TrimSpace(c.Description) + "\n\n" + exitText
 		if c.Name != "exec" { // whose arguments are another program's
@@ -53,6 +54,29 @@ func newApp(sh *shell) *cli.App {
 		}
 	}
 	return app
+}
+
+// quietDefaults leaves out of --help what says nothing: that a switch is off,
+// that a number which means "none" is 0.
+func quietDefaults(flags []cli.Flag) {
+	for _, f := range flags {
+		switch f := f.(type) {
+		case *cli.BoolFlag:
+			f.DisableDefaultText = true
+		case *cli.IntFlag:
+			if f.Value == 0 && f.DefaultText == "" {
+				f.DefaultText = "none"
+			}
+		case *cli.Int64Flag:
+			f.DefaultText = "none"
+		case *cli.Float64Flag:
+			f.DefaultText = "none"
+		case *cli.DurationFlag:
+			if f.Value == 0 && f.DefaultText == "" {
+				f.DefaultText = "none"
+			}
+		}
+	}
 }
 
 func noVerb(c *cli.Context) error {

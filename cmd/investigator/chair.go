@@ -29,7 +29,7 @@ func modelFlags() []cli.Flag {
 		&cli.StringFlag{Name: "model", EnvVars: []string{"INVESTIGATOR_MODEL"}, Usage: "model id, inference profile or ARN on Bedrock (default: " + defaultModel + "); rule for the offline rule model"},
 		&cli.StringFlag{Name: "fallback", Usage: "rule: go on with the rule model if the first call cannot reach Bedrock"},
 		&cli.StringFlag{Name: "temperature", Usage: "0 to 1, where the model accepts it"},
-		&cli.IntFlag{Name: "max-output", Usage: "tokens one answer may have (default 4096)"},
+		&cli.IntFlag{Name: "max-output", DefaultText: "4096", Usage: "tokens one answer may have"},
 		&cli.StringFlag{Name: "cache", Usage: "prompt caching: 5m where supported by default, 1h, or off"},
 	}
 	return append(append(own, callFlags()...), endpointFlags()...)
@@ -38,7 +38,7 @@ func modelFlags() []cli.Flag {
 // callFlags say how long one call may take, and what it costs.
 func callFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.DurationFlag{Name: "call-timeout", Usage: "end the run if one model call, with all its attempts, takes longer than `DURATION` (default 15m)"},
+		&cli.DurationFlag{Name: "call-timeout", Usage: "end the run if one model call, with all its attempts, takes longer than `DURATION`", DefaultText: "15m"},
 		&cli.StringFlag{Name: "prices", Usage: "price table `FILE` to use instead of the built-in one"},
 	}
 }
