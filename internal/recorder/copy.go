@@ -48,7 +48,7 @@ func (w *Writer) CopyPrefix(c *Cassette, seq int) error {
 	if whole {
 		text = next.appendSeal(text, events[len(events)-1])
 	}
-	if err := w.write(text); err != nil {
+	if err := w.write(text, unchecked); err != nil {
 		return err
 	}
 	next.size = w.size

@@ -52,7 +52,7 @@ func (w *Writer) TookAll(list []Taken) error {
 	if len(text) == 0 {
 		return nil
 	}
-	if err := w.write(text); err != nil {
+	if err := w.write(text, unchecked); err != nil {
 		return err
 	}
 	next.size = w.size
@@ -98,7 +98,7 @@ func (w *Writer) Finish(finished ledger.Event) error {
 		return fmt.Errorf("seal after event %d: expected run.finished after a return, found %s", w.seq, finished.Type)
 	}
 	next := *w
-	if err := w.write(next.appendSeal(nil, finished)); err != nil {
+	if err := w.write(next.appendSeal(nil, finished), unchecked); err != nil {
 		return err
 	}
 	next.size = w.size
