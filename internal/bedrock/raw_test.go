@@ -10,7 +10,7 @@ import (
 )
 
 // serveRaw starts a server that answers as it likes, and returns its URL.
-func serveRaw(t *testing.T, h http.HandlerFunc) string {
+func serveRaw(t testing.TB, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
