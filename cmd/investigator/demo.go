@@ -11,6 +11,7 @@ import (
 	"investigator/internal/diff"
 	"investigator/internal/engine"
 	"investigator/internal/faults"
+	"investigator/internal/loop"
 	"investigator/internal/recorder"
 	"investigator/internal/report"
 )
@@ -77,7 +78,7 @@ func (d *demonstration) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	start, err := newStart(w, demoTask, ruleChair(""), limitsDefault())
+	start, err := newStart(w, demoTask, ruleChair(""), loop.Limits{MaxTurns: defaultMaxTurns})
 	if err != nil {
 		return err
 	}

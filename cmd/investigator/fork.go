@@ -195,7 +195,7 @@ func (f *forking) header(swap string) (recorder.Header, error) {
 	}
 	h := f.parent.Header()
 	h.Parent = &recorder.Parent{Run: h.Run, Ledger: sum.String(), File: filepath.Base(f.parent.Name()), At: f.o.at, Patch: patch, Mode: f.o.mode}
-	h.Tool, h.Run, h.Started = "investigator "+version, newRunID(), f.sh.now().UTC().Format("2006-01-02T15:04:05Z")
+	h.Tool, h.Run, h.Started = "investigator "+version, newRunID(), f.sh.stamp()
 	h.Models = swaps(h.Models, f.o.at, swap)
 	if f.o.at == 1 {
 		edited, err := f.patch.Apply(f.point.Event)

@@ -116,7 +116,7 @@ func wiredModel(c *recorder.Cassette) (edge.Edge, error) {
 func replayHeader(sh *shell, c *recorder.Cassette, start json.RawMessage) recorder.Header {
 	h := c.Header()
 	h.Tool, h.Run = "investigator "+version, newRunID()
-	h.Started = sh.now().UTC().Format("2006-01-02T15:04:05Z")
+	h.Started = sh.stamp()
 	if start != nil {
 		h.Start = start
 	}

@@ -69,6 +69,9 @@ func (sh *shell) lost() error {
 	return nil
 }
 
+// stamp is the time now as headers hold it.
+func (sh *shell) stamp() string { return sh.now().UTC().Format(time.RFC3339) }
+
 // printer writes results for people.
 func (sh *shell) printer() *report.Printer { return report.NewPrinter(sh.out, sh.color, sh.width) }
 

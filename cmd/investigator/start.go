@@ -37,7 +37,7 @@ func jsonFlag() cli.Flag {
 
 func limitFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "max-turns", Value: 24, Usage: "end the run after `N` model turns"},
+		&cli.IntFlag{Name: "max-turns", Value: defaultMaxTurns, Usage: "end the run after `N` model turns"},
 		&cli.Int64Flag{Name: "max-tokens", Usage: "end the run once `N` tokens were used, in and out"},
 		&cli.Float64Flag{Name: "max-cost", Usage: "end the run once it cost `USD`"},
 		&cli.DurationFlag{Name: "timeout", Usage: "end the run after `DURATION`"},
@@ -95,7 +95,7 @@ func effectsOf(w *world.World) map[string]string {
 
 func newHeader(sh *shell, w *world.World, start json.RawMessage) recorder.Header {
 	return recorder.Header{
-		Tool: "investigator " + version, Run: newRunID(), Started: sh.now().UTC().Format(time.RFC3339),
+		Tool: "investigator " + version, Run: newRunID(), Started: sh.stamp(),
 		World: &recorder.World{Name: w.Name(), Digest: w.Digest()}, Start: start,
 	}
 }
@@ -144,5 +144,5 @@ func withTimeout(ctx context.Context, d time.Duration) (context.Context, context
 // noCache is the rule of a request without cache points.
 const noCache = converse.CacheNone
 
-// limitsDefault are the limits of a run that sets none.
-func limitsDefault() loop.Limits { return loop.Limits{MaxTurns: 24} }
+// defaultMaxTurns bounds a run that sets no limit of its own.
+const defaultMaxTurns = 24

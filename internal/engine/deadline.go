@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"investigator/internal/edge"
-	"investigator/internal/ledger"
 	"investigator/internal/loop"
 )
 
@@ -28,8 +27,7 @@ func (d Deadline) Do(ctx context.Context, call edge.Call) (edge.Return, error) {
 	if call.Kind == edge.Model {
 		return edge.Return{Body: edge.FailureBody(edge.Failure{Name: loop.RunTimeout, Message: ErrRunTimeout.Error()}), Failed: true, Origin: edge.Refused}, nil
 	}
-	body, err := ledger.CanonValue(map[string]any{"status": "error", "error": map[string]string{"message": ErrRunTimeout.Error()}})
-	return edge.Return{Body: body, Failed: true, Origin: edge.Refused}, err
+	return refusal(ErrRunTimeout.Error()), nil
 }
 
 func over(ctx context.Context) bool {

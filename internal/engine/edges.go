@@ -126,11 +126,11 @@ func (g Guard) Do(ctx context.Context, call edge.Call) (edge.Return, error) {
 	if !declared {
 		effect = "write"
 	}
-	return refusal(call, fmt.Sprintf("%s has effect %q and is not run here; allow it with --allow-writes", call.Use.Name, effect)), nil
+	return refusal(fmt.Sprintf("%s has effect %q and is not run here; allow it with --allow-writes", call.Use.Name, effect)), nil
 }
 
-// refusal is the failed return of a call a guard did not let through.
-func refusal(call edge.Call, message string) edge.Return {
+// refusal is the failed return of a tool call that was not let through.
+func refusal(message string) edge.Return {
 	body, _ := ledger.CanonValue(map[string]any{"status": "error", "error": map[string]string{"message": message}})
 	return edge.Return{Body: body, Failed: true, Origin: edge.Refused}
 }
@@ -176,7 +176,7 @@ func (i Identical) Do(ctx context.Context, call edge.Call) (edge.Return, error) 
 	case i.Unseen == UnseenStop:
 		return edge.Return{}, &UnseenCall{Call: call}
 	case i.Unseen == UnseenRefuse || i.Edge == nil:
-		return refusal(call, fmt.Sprintf("%s was not called like this in the recorded run, and there is no world here to run it on", call.Use.Name)), nil
+		return refusal(fmt.Sprintf("%s was not called like this in the recorded run, and there is no world here to run it on", call.Use.Name)), nil
 	}
 	return i.Edge.Do(ctx, call)
 }
