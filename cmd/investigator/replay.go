@@ -12,8 +12,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"investigator/internal/bedrock"
+	"investigator/internal/converse"
 	"investigator/internal/edge"
 	"investigator/internal/engine"
+	"investigator/internal/ledger"
 	"investigator/internal/loop"
 	"investigator/internal/prompt"
 	"investigator/internal/recorder"
@@ -142,7 +144,8 @@ func printReplay(sh *shell, c *recorder.Cassette, r engine.Replayed, why string,
 	return status(code)
 }
 
-// currentStart is the recorded beginning with today's prompt and tools.
+// currentStart is the recorded beginning with today's prompt and tools. How the
+// model was asked (inference settings, caching, limits) stays as recorded.
 func currentStart(c *recorder.Cassette, dir string) (json.RawMessage, error) {
 	var s loop.Start
 	if err := json.Unmarshal(c.Start(), &s); err != nil {
@@ -152,12 +155,45 @@ func currentStart(c *recorder.Cassette, dir string) (json.RawMessage, error) {
 	if w == nil {
 		return nil, hint(errors.New("--current needs the world for its tool definitions: "+why), "name its folder with --world FOLDER")
 	}
-	built, err := prompt.Request(prompt.Options{Model: s.Model, Tools: toolsOf(w)})
+	built, err := prompt.Request(prompt.Options{Model: s.Model, Tools: toolsOf(w), Cache: cacheOf(s.Cache)})
 	if err != nil {
 		return nil, err
 	}
-	s.Request, s.Cache, s.Prompt, s.Effects = built.Request, built.Cache, &built.Prompt, effectsOf(w)
+	if s.Request, err = withMembers(s.Request, built.Request, "system", "toolConfig"); err != nil {
+		return nil, err
+	}
+	s.Prompt, s.Effects = &built.Prompt, effectsOf(w)
 	return s.JSON()
+}
+
+// cacheOf is the choice that leads to a recorded rule.
+func cacheOf(rule converse.CacheRule) prompt.Cache {
+	switch rule {
+	case converse.CacheTail:
+		return prompt.CacheAuto
+	case converse.CacheTail1h:
+		return prompt.CacheHour
+	}
+	return prompt.CacheOff
+}
+
+// withMembers puts the named members of one request into another.
+func withMembers(into, from json.RawMessage, names ...string) (json.RawMessage, error) {
+	out, err := converse.Members(into)
+	if err != nil {
+		return nil, err
+	}
+	today, err := converse.Members(from)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		delete(out, name)
+		if v, found := today[name]; found {
+			out[name] = v
+		}
+	}
+	return ledger.CanonValue(out)
 }
 
 // toolsFor decides how a cassette's tool calls are answered: executed (an edge)

@@ -176,3 +176,22 @@ func mustSet(t *testing.T, pointer, value string) faults.Patch {
 	}
 	return p
 }
+
+// Another beginning that no model can see (here the effects, which --current
+// takes from today's tools) is no divergence further on, and it is said.
+func TestReplayOfAChangedStart(t *testing.T) {
+	c := recordRun(t)
+	s := startOf(t, demoWorld(t))
+	s.Effects = map[string]string{"query_metrics": "idempotent"}
+	start, err := s.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := engine.Replay(context.Background(), c, engine.ReplayOptions{Start: start})
+	if err != nil || !r.Identical || !r.StartChanged || r.Events != 9 {
+		t.Errorf("%+v %v", r, err)
+	}
+	if r := replayed(t, c, nil); r.StartChanged {
+		t.Errorf("an unchanged start: %+v", r)
+	}
+}

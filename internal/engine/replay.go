@@ -35,6 +35,9 @@ type Replayed struct {
 	FromTape   int         `json:"tools_from_tape"`
 	Refused    int         `json:"tools_refused,omitempty"`
 	Unfinished bool        `json:"unfinished,omitempty"` // the recording ends before run.finished
+	// StartChanged says that another run.started was asked for (--current) and
+	// differs, in what no model sees: everything after it is identical.
+	StartChanged bool `json:"start_changed,omitempty"`
 	Divergence *Divergence `json:"divergence,omitempty"`
 }
 
@@ -162,22 +165,25 @@ func (c *comparer) begin(start json.RawMessage) (loop.State, error) {
 		s := c.cassette.Begin()
 		return s, c.compare(ledger.Event{Seq: 1, Type: ledger.RunStarted, Data: c.cassette.Start()})
 	}
-	s, e, err := loop.New(start)
+	s, first, err := loop.New(start)
 	if err != nil {
 		return s, fmt.Errorf("replay %s: %w", c.cassette.Name(), err)
 	}
-	if string(start) != string(c.cassette.Start()) {
-		return s, c.compareStart(e)
+	if string(first.Data) != string(c.cassette.Start()) {
+		return s, c.passStart()
 	}
-	return s, c.compare(e)
+	return s, c.compare(first)
 }
 
-// compareStart lets another start pass: what it changes shows in the first
-// model request, which is where the model would have seen it.
-func (c *comparer) compareStart(e ledger.Event) error {
-	c.sum = c.sum.Add(e)
+// passStart lets another start pass: what it changes shows in the first model
+// request, which is where the model would have seen it. The events after it are
+// compared as if it were the recorded one.
+func (c *comparer) passStart() error {
+	var err error
+	c.sum, err = c.cassette.LedgerSum(1)
 	c.result.Events++
-	return nil
+	c.result.StartChanged = true
+	return err
 }
 
 func (c *comparer) sinks(extra loop.Sink) loop.Sink {

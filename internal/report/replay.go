@@ -29,6 +29,9 @@ func (p *Printer) Replayed(r engine.Replayed, why string) {
 	if r.Unfinished {
 		word = "identical as far as it was recorded (unfinished): "
 	}
+	if r.StartChanged {
+		word = "identical but for run.started, where it changes nothing that the model sees: "
+	}
 	p.Line(Green, "%s", word+strings.Join(parts, ", "))
 	if r.Executed == 0 && why != "" {
 		p.Line(Dim, "tools were not executed: %s", why)
