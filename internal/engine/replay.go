@@ -27,18 +27,18 @@ type ReplayOptions struct {
 
 // Replayed is the result of a replay.
 type Replayed struct {
-	Identical  bool        `json:"identical"`
-	Events     int         `json:"events"` // events that were compared and equal
-	Ledger     string      `json:"ledger"` // sum over them
-	ModelTurns int         `json:"model_turns"`
-	Executed   int         `json:"tools_executed"`
-	FromTape   int         `json:"tools_from_tape"`
-	Refused    int         `json:"tools_refused,omitempty"`
-	Unfinished bool        `json:"unfinished,omitempty"` // the recording ends before run.finished
+	Identical  bool   `json:"identical"`
+	Events     int    `json:"events"` // events that were compared and equal
+	Ledger     string `json:"ledger"` // sum over them
+	ModelTurns int    `json:"model_turns"`
+	Executed   int    `json:"tools_executed"`
+	FromTape   int    `json:"tools_from_tape"`
+	Refused    int    `json:"tools_refused,omitempty"`
+	Unfinished bool   `json:"unfinished,omitempty"` // the recording ends before run.finished
 	// StartChanged says that another run.started was asked for (--current) and
 	// differs, in what no model sees: everything after it is identical.
-	StartChanged bool `json:"start_changed,omitempty"`
-	Divergence *Divergence `json:"divergence,omitempty"`
+	StartChanged bool        `json:"start_changed,omitempty"`
+	Divergence   *Divergence `json:"divergence,omitempty"`
 }
 
 // Replay runs the loop again with the model from the cassette and compares
