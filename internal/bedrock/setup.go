@@ -125,7 +125,7 @@ func load(ctx context.Context, o Options) (*setup, error) {
 	}
 	cfg.Region = cmp.Or(cfg.Region, arnRegion(o.Model))
 	s := &setup{Options: o, cfg: cfg, bearer: os.Getenv(bearerVariable) != ""}
-	s.http = httpClient(cfg)
+	s.http = HTTPClient(cfg, 0)
 	s.client = bedrockruntime.NewFromConfig(cfg, s.configure)
 	return s, nil
 }
@@ -138,16 +138,20 @@ func arnRegion(model string) string {
 	return ""
 }
 
-// httpClient builds a client on the transport of the configuration, which knows
+// HTTPClient builds a client on the transport of the configuration, which knows
 // AWS_CA_BUNDLE and the proxies. It decodes nothing, because bytes are recorded
 // as they come, and follows no redirect, because credentials would follow too.
-func httpClient(cfg aws.Config) *http.Client {
+// idle is how many idle connections to a host are kept, 0 for the SDK's number.
+func HTTPClient(cfg aws.Config, idle int) *http.Client {
 	buildable, ok := cfg.HTTPClient.(*awshttp.BuildableClient)
 	if !ok {
 		buildable = awshttp.NewBuildableClient()
 	}
 	tr := buildable.GetTransport()
 	tr.DisableCompression = true
+	if idle > 0 {
+		tr.MaxIdleConns, tr.MaxIdleConnsPerHost = idle, idle
+	}
 	return &http.Client{
 		Transport:     tr,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

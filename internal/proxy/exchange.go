@@ -33,7 +33,7 @@ func (p *Proxy) forward(ctx context.Context, c *call, body []byte, path string, 
 		a.Took = p.o.Now().Sub(began).String()
 		before(a)
 	}
-	r, err := outgoing(ctx, c, path)
+	r, err := outgoing(ctx, c, path, p.o.Token)
 	var resp *http.Response
 	if err == nil {
 		resp, err = p.o.Upstream.Do(r, body)

@@ -16,19 +16,17 @@ import (
 
 // run is one agent's run being recorded. Its fields are guarded by runs.mu.
 type run struct {
-	n       int
-	tag     string
-	writer  *recorder.Writer
-	project foreign.Projector
-	sum     ledger.Sum // over the conversation of the last request
-	key     ledger.Sum // of the last request
-	length  int        // messages in it
-	busy    int        // calls under way
-	held    *held      // a failed call that may be tried again
-	last    struct {
-		invocation string
-	}
-	place *list.Element // in runs.open, by use
+	n          int
+	tag        string
+	writer     *recorder.Writer
+	project    foreign.Projector
+	sum        ledger.Sum    // over the conversation of the last request
+	key        ledger.Sum    // of the last request
+	length     int           // messages in it
+	busy       int           // calls under way
+	held       *held         // a failed call that may be tried again
+	invocation string        // of the last call, "" if its client sends none
+	place      *list.Element // in runs.open, by use
 
 	queue   []recorder.Taken
 	queued  int // bytes in queue, about
@@ -133,7 +131,7 @@ func (r *runs) find(c *call) (u *run, retry, wait bool) {
 // retriedBy reports whether c is another attempt of the run's last call.
 func (u *run) retriedBy(c *call) bool {
 	switch {
-	case c.invocation != "" && c.invocation == u.last.invocation:
+	case c.invocation != "" && c.invocation == u.invocation:
 		return true
 	case u.held == nil || u.busy > 0:
 		return false
@@ -266,7 +264,7 @@ func (r *runs) enter(u *run, c *call) {
 	if sideCall(c.Route.Op) {
 		u.length = -1
 	}
-	u.last.invocation = c.invocation
+	u.invocation = c.invocation
 	r.bySum[u.sum] = append(r.bySum[u.sum], u)
 	r.byKey[u.key] = append(r.byKey[u.key], u)
 	u.busy++

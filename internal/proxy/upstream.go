@@ -16,9 +16,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 
+	"investigator/internal/bedrock"
 	"investigator/internal/foreign"
 	"investigator/internal/rule"
 )
@@ -70,7 +70,7 @@ func NewBedrock(ctx context.Context, o BedrockOptions) (*Bedrock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up upstream: read the AWS configuration: %w", err)
 	}
-	b.client = clientFrom(cfg)
+	b.client = bedrock.HTTPClient(cfg, 512)
 	b.region = cfg.Region
 	if b.region == "" && b.base == nil {
 		return nil, errors.New("set up upstream: no AWS region is configured; set AWS_REGION or --region, or name an --upstream")
@@ -80,20 +80,6 @@ func NewBedrock(ctx context.Context, o BedrockOptions) (*Bedrock, error) {
 	}
 	b.creds = b.probe(ctx, cfg)
 	return b, nil
-}
-
-func clientFrom(cfg aws.Config) *http.Client {
-	buildable, ok := cfg.HTTPClient.(*awshttp.BuildableClient)
-	if !ok {
-		buildable = awshttp.NewBuildableClient()
-	}
-	tr := buildable.GetTransport()
-	tr.DisableCompression = true // bytes are kept as they come
-	tr.MaxIdleConns, tr.MaxIdleConnsPerHost = 512, 512
-	return &http.Client{
-		Transport:     tr,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // credentials would follow
-	}
 }
 
 // probe returns the chain of credentials if it has any.
@@ -163,6 +149,7 @@ func (b *Bedrock) Do(r *http.Request, body []byte) (*http.Response, error) {
 func (b *Bedrock) authorize(r *http.Request, body []byte, service string) error {
 	if b.bearer != "" {
 		r.Header.Set("Authorization", "Bearer "+b.bearer)
+		r.Header.Del("X-Api-Key")
 		return nil
 	}
 	if b.creds == nil {
@@ -180,8 +167,9 @@ func (b *Bedrock) authorize(r *http.Request, body []byte, service string) error 
 
 // outgoing is the request to send on: an allow-list of the client's headers.
 // Its signature covers our host and is worth nothing elsewhere; a bearer key is
-// kept for an upstream without credentials of its own.
-func outgoing(ctx context.Context, c *call, path string) (*http.Request, error) {
+// kept for an upstream without credentials of its own, unless it is token, which
+// is the proxy's and nobody else's.
+func outgoing(ctx context.Context, c *call, path, token string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://upstream"+path, nil)
 	if err != nil {
 		return nil, err
@@ -191,10 +179,10 @@ func outgoing(ctx context.Context, c *call, path string) (*http.Request, error) 
 			r.Header[name] = values
 		}
 	}
-	if auth := c.header.Get("Authorization"); strings.HasPrefix(auth, "Bearer ") {
-		r.Header.Set("Authorization", auth)
+	if key, isBearer := strings.CutPrefix(c.header.Get("Authorization"), "Bearer "); isBearer && key != token {
+		r.Header.Set("Authorization", "Bearer "+key)
 	}
-	if key := c.header.Get("X-Api-Key"); key != "" {
+	if key := c.header.Get("X-Api-Key"); key != "" && key != token {
 		r.Header.Set("X-Api-Key", key)
 	}
 	return r, nil
