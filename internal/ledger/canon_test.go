@@ -99,14 +99,3 @@ func TestAppendString(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkCanon(b *testing.B) {
-	doc := []byte(`[` + strings.Repeat(`{"time":"2026-03-10T02:00:00Z","value":183.25,"unit":"ms","service":"checkout"},`, 200) + `null]`)
-	b.SetBytes(int64(len(doc)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Canon(doc); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
