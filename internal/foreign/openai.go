@@ -1,15 +1,17 @@
 package foreign
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"investigator/internal/converse"
 )
 
 type openAICall struct {
-	Index    int    `json:"index"`
+	Index    *int   `json:"index"`
 	ID       string `json:"id"`
 	Function struct {
 		Name      string `json:"name"`
@@ -42,7 +44,7 @@ type openAIEvent struct {
 func readOpenAI(events []json.RawMessage, whole bool) (json.RawMessage, error) {
 	var a answer
 	var text strings.Builder
-	var calls []openAICall
+	var calls openAICalls
 	for i, raw := range events {
 		var e openAIEvent
 		if err := json.Unmarshal(raw, &e); err != nil {
@@ -60,12 +62,12 @@ func readOpenAI(events []json.RawMessage, whole bool) (json.RawMessage, error) {
 		if whole {
 			m = e.Choices[0].Message
 			for k := range m.Calls {
-				m.Calls[k].Index = k
+				m.Calls[k].Index = &k
 			}
 		}
 		text.WriteString(m.Content + m.Refusal)
 		for _, c := range m.Calls {
-			calls = joinCall(calls, c)
+			calls.join(c)
 		}
 		if f := e.Choices[0].Finish; f != "" {
 			a.stop = stopOf(f)
@@ -77,34 +79,74 @@ func readOpenAI(events []json.RawMessage, whole bool) (json.RawMessage, error) {
 	if text.Len() > 0 {
 		a.text(text.String())
 	}
-	for _, c := range calls {
-		if c != (openAICall{}) { // an index that was left out
-			a.call(c.ID, c.Function.Name, c.Function.Arguments)
-		}
+	for _, c := range calls.inOrder() {
+		a.call(c.ID, c.Function.Name, c.Function.Arguments)
 	}
 	a.usage.CacheRead = min(a.usage.CacheRead, a.usage.Input)
 	a.usage.Input -= a.usage.CacheRead // which the prompt's count includes
 	return a.response()
 }
 
-// maxCalls bounds the index of a call in a stream, which is a number that
-// anybody may send.
+// openAICalls puts the calls of a stream together from their pieces.
+type openAICalls struct {
+	list []openAICall // by index, and those without one as they came
+	last int          // the place in list of the call that was added to last
+}
+
+// maxCalls bounds the calls of one answer.
 const maxCalls = 1024
 
-func joinCall(calls []openAICall, c openAICall) []openAICall {
-	if c.Index < 0 || c.Index >= maxCalls {
-		return calls
+// join adds a piece to its call. Services differ in what tells calls apart: an
+// index, an id alone, or one index for all and another id for each. A piece
+// that has neither goes on with the call before it.
+func (s *openAICalls) join(c openAICall) {
+	at := s.find(c)
+	if at == len(s.list) {
+		if at == maxCalls {
+			return
+		}
+		s.list = append(s.list, openAICall{Index: c.Index})
 	}
-	for len(calls) <= c.Index {
-		calls = append(calls, openAICall{})
-	}
-	at := &calls[c.Index]
+	s.last = at
+	to := &s.list[at]
 	if c.ID != "" {
-		at.ID = c.ID
+		to.ID = c.ID
 	}
-	at.Function.Name += c.Function.Name
-	at.Function.Arguments += c.Function.Arguments
-	return calls
+	to.Function.Name += c.Function.Name
+	to.Function.Arguments += c.Function.Arguments
+}
+
+// find returns the place of the call that a piece belongs to, len(list) where
+// it begins one.
+func (s *openAICalls) find(c openAICall) int {
+	if c.Index == nil && c.ID == "" {
+		return min(s.last, len(s.list))
+	}
+	latest := len(s.list)
+	for i := len(s.list) - 1; i >= 0; i-- {
+		o := s.list[i]
+		switch {
+		case c.Index == nil && o.ID == c.ID:
+			return i
+		case c.Index == nil || o.Index == nil || *o.Index != *c.Index:
+		case c.ID == "" || o.ID == "" || o.ID == c.ID:
+			return i
+		case latest == len(s.list):
+			latest = i
+		}
+	}
+	if c.Function.Name != "" {
+		return len(s.list) // one index for several calls
+	}
+	return latest
+}
+
+// inOrder returns the calls by index where all have one, else as they came.
+func (s *openAICalls) inOrder() []openAICall {
+	if !slices.ContainsFunc(s.list, func(c openAICall) bool { return c.Index == nil }) {
+		slices.SortStableFunc(s.list, func(a, b openAICall) int { return cmp.Compare(*a.Index, *b.Index) })
+	}
+	return s.list
 }
 
 func stopOf(finish string) string {
