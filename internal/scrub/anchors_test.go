@@ -62,16 +62,44 @@ func TestAnchorsAreFoundInOnePass(t *testing.T) {
 	}
 }
 
-func TestEveryAnchorHasAStart(t *testing.T) {
-	for _, r := range rules {
+// TestAnchorsAreFoundAtEveryPlace: behind and before any number of bytes, among
+// bytes that are themselves parts of anchors.
+func TestAnchorsAreFoundAtEveryPlace(t *testing.T) {
+	for i, r := range rules {
 		for _, a := range r.anchors {
-			if len(a) < 3 {
-				t.Errorf("anchor %q of %s is shorter than a start", a, r.kind)
+			for _, filler := range []string{"x", "authorizatio", "AKI", "eyJ."} {
+				for before := range 30 {
+					for after := range 12 {
+						b := []byte(strings.Repeat(filler, 30)[:before] + a + strings.Repeat(filler, 12)[:after])
+						if anchored(b)&(1<<i) == 0 {
+							t.Fatalf("%q: no %s", b, r.kind)
+						}
+					}
+				}
 			}
 		}
 	}
-	if len(rules) > 64 || len(table.anchors) > 32 {
-		t.Errorf("%d rules and %d anchors do not fit the bits", len(rules), len(table.anchors))
+}
+
+func FuzzAnchored(f *testing.F) {
+	f.Add([]byte("x authorizAuthorization: eyJ.eyJ -AKAKIA secret_key"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if got, want := anchored(b), plainly(b); got != want {
+			t.Fatalf("%q: rules %b, want %b", b, got, want)
+		}
+	})
+}
+
+func TestEveryAnchorIsLongEnough(t *testing.T) {
+	for _, r := range rules {
+		for _, a := range r.anchors {
+			if len(a) < short {
+				t.Errorf("anchor %q of %s is shorter than two pairs", a, r.kind)
+			}
+		}
+	}
+	if len(rules) > 64 {
+		t.Errorf("%d rules do not fit the bits", len(rules))
 	}
 }
 

@@ -58,7 +58,7 @@ var rules = []rule{
 	newRule("basic credentials", `(?i)authorization`+sep+`basic +([A-Za-z0-9+/=_-]{8,})`, "authorization"),
 	newRule("bearer token", `(?i)bearer +([A-Za-z+/=_.~-]{0,60}[0-9][A-Za-z0-9+/=_.~-]{15,})`, "bearer "),
 	newRule("api key", `(?i)x-api-key`+sep+`([A-Za-z0-9+/=_.~-]{8,})`, "x-api-key"),
-	newRule("json web token", edge+`(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})`, "eyJ"),
+	newRule("json web token", edge+`(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})`, ".eyJ"),
 	newRule("private key", `-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----((?:[A-Za-z0-9+/=\s]|\\+[nr]){16,})`, "PRIVATE KEY-----"),
 }
 
