@@ -80,23 +80,59 @@ func useOf(turn converse.Turn, block json.RawMessage, index int) (id, name, inpu
 	return stringOf(member(use, "toolUseId")), stringOf(member(use, "name")), input, true
 }
 
+// converseStream is a ConverseStream answer being made.
+type converseStream struct {
+	out     []byte
+	index   int // of the block
+	unknown unknownEvents
+}
+
 func converseFrames(turn converse.Turn) []byte {
-	var out []byte
-	frame := func(kind string, payload any) {
-		out = append(out, converse.EncodeFrame(converse.Frame{Kind: converse.EventFrame, Type: kind, Payload: encode(payload)})...)
-	}
-	frame("messageStart", object{"role": "assistant"})
+	s := converseStream{unknown: keptUnknown(turn, Converse)}
+	s.frame("messageStart", object{"role": "assistant"})
 	for i, block := range turn.Blocks {
+		for s.unknown.starts(s.index) {
+			s.end(s.index)
+		}
 		start, pieces := blockEvents(turn, block, i)
 		if start != nil {
-			frame("contentBlockStart", object{"contentBlockIndex": i, "start": start})
+			s.frame("contentBlockStart", object{"contentBlockIndex": s.index, "start": start})
 		}
 		for _, d := range pieces {
-			frame("contentBlockDelta", object{"contentBlockIndex": i, "delta": d})
+			s.frame("contentBlockDelta", object{"contentBlockIndex": s.index, "delta": d})
 		}
-		frame("contentBlockStop", object{"contentBlockIndex": i})
+		s.end(s.index)
 	}
-	stop, metadata := object{"stopReason": turn.StopReason}, object{"metrics": object{"latencyMs": 1}, "usage": turn.Usage}
+	for k := s.unknown.next(); k >= 0; k = s.unknown.next() {
+		s.end(k)
+	}
+	s.again(s.unknown.list)
+	stop, metadata := closing(turn)
+	s.frame("messageStop", stop)
+	s.frame("metadata", metadata)
+	return s.out
+}
+
+func (s *converseStream) frame(kind string, payload any) {
+	s.out = append(s.out, converse.EncodeFrame(converse.Frame{Kind: converse.EventFrame, Type: kind, Payload: encode(payload)})...)
+}
+
+func (s *converseStream) again(events []unknown) {
+	for _, e := range events {
+		s.frame(e.kind, e.payload)
+	}
+}
+
+// end ends a block with the unknown events of the one that had number was.
+func (s *converseStream) end(was int) {
+	s.again(s.unknown.upTo(was, s.index))
+	s.frame("contentBlockStop", object{"contentBlockIndex": s.index})
+	s.index++
+}
+
+// closing is what a stream says after its blocks.
+func closing(turn converse.Turn) (stop, metadata object) {
+	stop, metadata = object{"stopReason": turn.StopReason}, object{"metrics": object{"latencyMs": 1}, "usage": turn.Usage}
 	top, _ := converse.Members(turn.Raw) // a turn was parsed from it
 	for _, name := range sorted(top) {
 		switch name {
@@ -107,9 +143,7 @@ func converseFrames(turn converse.Turn) []byte {
 			metadata[name] = top[name]
 		}
 	}
-	frame("messageStop", stop)
-	frame("metadata", metadata)
-	return out
+	return stop, metadata
 }
 
 // blockEvents returns the start of a block, nil for kinds that have none, and
@@ -215,29 +249,47 @@ func encodeAnthropic(a Asked, turn converse.Turn) Encoded {
 	if !a.Stream {
 		return Encoded{typeJSON, encode(message)}
 	}
-	var events []object
 	message["content"], message["stop_reason"] = []object{}, nil
-	events = append(events, object{"type": "message_start", "message": message})
-	for i, b := range blocks {
-		events = append(events, anthropicBlockEvents(i, b, inputs[i])...)
+	events := []unknown{{kind: "message_start", payload: encode(object{"type": "message_start", "message": message})}}
+	events = append(events, anthropicEvents(turn, blocks, inputs)...)
+	return frameAnthropic(a.Route.Op, events)
+}
+
+// anthropicEvents are the events after the start.
+func anthropicEvents(turn converse.Turn, blocks []object, inputs []string) (out []unknown) {
+	add := func(list ...object) {
+		for _, e := range list {
+			out = append(out, unknown{kind: fmt.Sprint(e["type"]), payload: encode(e)})
+		}
 	}
-	events = append(events,
-		object{"type": "message_delta", "delta": object{"stop_reason": turn.StopReason, "stop_sequence": nil}, "usage": anthropicUsageOf(turn.Usage)},
+	kept := keptUnknown(turn, Anthropic)
+	for i, b := range blocks {
+		add(anthropicBlockEvents(i, b, inputs[i])...)
+		out = append(out, kept.upTo(i, i)...)
+		add(object{"type": "content_block_stop", "index": i})
+	}
+	out = append(out, kept.list...)
+	add(object{"type": "message_delta", "delta": object{"stop_reason": turn.StopReason, "stop_sequence": nil}, "usage": anthropicUsageOf(turn.Usage)},
 		object{"type": "message_stop"})
+	return out
+}
+
+func frameAnthropic(op Op, events []unknown) Encoded {
 	var body []byte
 	for _, e := range events {
-		if a.Route.Op == OpMessages {
-			body = fmt.Appendf(body, "event: %s\ndata: %s\n\n", e["type"], encode(e))
+		if op == OpMessages {
+			body = fmt.Appendf(body, "event: %s\ndata: %s\n\n", e.kind, e.payload)
 			continue
 		}
-		body = append(body, converse.EncodeFrame(converse.Frame{Kind: converse.EventFrame, Type: "chunk", Payload: encode(map[string][]byte{"bytes": encode(e)})})...)
+		body = append(body, converse.EncodeFrame(converse.Frame{Kind: converse.EventFrame, Type: "chunk", Payload: encode(map[string][]byte{"bytes": e.payload})})...)
 	}
-	if a.Route.Op == OpMessages {
+	if op == OpMessages {
 		return Encoded{typeSSE, body}
 	}
 	return Encoded{typeFrames, body}
 }
 
+// anthropicBlockEvents are the events of a block up to its stop.
 func anthropicBlockEvents(i int, b object, input string) []object {
 	start := object{}
 	for _, k := range sorted(b) {
@@ -259,7 +311,7 @@ func anthropicBlockEvents(i int, b object, input string) []object {
 	for _, p := range pieces {
 		events = append(events, object{"type": "content_block_delta", "index": i, "delta": p})
 	}
-	return append(events, object{"type": "content_block_stop", "index": i})
+	return events
 }
 
 func encodeOpenAI(a Asked, turn converse.Turn) Encoded {
