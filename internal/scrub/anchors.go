@@ -41,7 +41,7 @@ func (p part) follows() part { return p << 1 & tails }
 
 // anchorTable finds the anchors that may begin at a place.
 type anchorTable struct {
-	pairs  [1 << 16]part // little-endian, as they are read
+	pairs  *[1 << 16]part // little-endian, as they are read
 	starts [1 << startBits][]anchor
 }
 
@@ -51,7 +51,7 @@ const startBits = 8
 var table = newTable(rules)
 
 func newTable(rules []rule) *anchorTable {
-	var t anchorTable
+	t := anchorTable{pairs: new([1 << 16]part)}
 	n := 0
 	for i, r := range rules {
 		for _, text := range r.anchors {
@@ -97,7 +97,7 @@ func startOf(text []byte) uint32 {
 // anchored returns the rules one of whose anchors stands in b, a bit for each.
 func anchored(b []byte) uint64 {
 	var found uint64
-	pairs := &table.pairs
+	pairs := table.pairs
 	var last part // of the pair before the three that are read
 	i := 0
 	for ; i+8 <= len(b); i += 3 * stride {
