@@ -130,7 +130,11 @@ func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) 
 		if _, err := os.Stat(o.record); err == nil && isFile(o.record) {
 			return nil, hint(fmt.Errorf("record into %s: the file exists already", o.record), "recordings are never overwritten; choose another name, or move the file away")
 		}
-		po.Record = &proxy.RecordOptions{Create: cassetteMaker(o.record), Durable: o.durable}
+		folder, err := recordFolder(o.record)
+		if err != nil {
+			return nil, err
+		}
+		po.Record = &proxy.RecordOptions{Create: cassetteMaker(o.record), Durable: o.durable, Spool: folder}
 		p.doing = "recording into " + o.record
 	case o.fork != "":
 		if po.Fork, err = forkPlan(sh, o); err != nil {
@@ -183,6 +187,17 @@ func isFile(target string) bool {
 	return ext == ".yaml" || ext == ".yml"
 }
 
+// recordFolder makes the folder that cassettes will stand in.
+func recordFolder(target string) (string, error) {
+	if isFile(target) {
+		target = filepath.Dir(target)
+	}
+	if err := os.MkdirAll(target, 0o777); err != nil {
+		return "", fmt.Errorf("make folder for cassettes: %w", err)
+	}
+	return target, nil
+}
+
 // cassetteMaker makes the files of recorded runs. A FILE takes the first run;
 // what other runs the traffic holds goes beside it, numbered.
 func cassetteMaker(target string) func(int, recorder.Header) (*recorder.Writer, error) {
@@ -192,9 +207,6 @@ func cassetteMaker(target string) func(int, recorder.Header) (*recorder.Writer, 
 				return recorder.Create(fmt.Sprintf("%s-%d%s", strings.TrimSuffix(target, ext), n, ext), h)
 			}
 			return recorder.Create(target, h)
-		}
-		if err := os.MkdirAll(target, 0o777); err != nil {
-			return nil, fmt.Errorf("make folder for cassettes: %w", err)
 		}
 		stamp := strings.NewReplacer("-", "", ":", "", "T", "-", "Z", "").Replace(h.Started)
 		return recorder.Create(filepath.Join(target, fmt.Sprintf("%s-%s-%.6s.yaml", runName(h), stamp, h.Run)), h)

@@ -10,27 +10,66 @@ import (
 	"investigator/internal/ledger"
 )
 
-// call is one HTTP request as it was read.
-type call struct {
-	foreign.Asked
-	raw    []byte
-	header http.Header
-	at     time.Time
-
-	tag        string
-	invocation string // amz-sdk-invocation-id
-	attempt    int    // from 1; as the client counts, 1 if it does not
-	sums       []ledger.Sum
-	key        ledger.Sum
-	results    []foreign.Result
+// arrival is what a request says of itself beside its body, without anything
+// that may be secret.
+type arrival struct {
+	Path       string // escaped
+	Tag        string // what the agent calls its run
+	Client     string
+	Invocation string // amz-sdk-invocation-id
+	Attempt    int    // from 1; as the client counts, 1 if it does not
+	At         time.Time
 }
 
+func arrived(r foreign.Route, h http.Header, at time.Time) arrival {
+	return arrival{Path: r.Path, Tag: tagOf(r, h), Client: clientOf(h), Invocation: h.Get("Amz-Sdk-Invocation-Id"), Attempt: attemptOf(h), At: at}
+}
+
+// call is one HTTP request. Only its route and its arrival are known before it
+// was read.
+type call struct {
+	foreign.Asked
+	arrival
+	raw    []byte
+	header http.Header // nil when the call is over
+
+	sums    []ledger.Sum
+	key     ledger.Sum
+	results []foreign.Result
+}
+
+// newCall is a call whose body was read.
 func newCall(a foreign.Asked, raw []byte, h http.Header, at time.Time) *call {
-	c := &call{Asked: a, raw: raw, header: h, at: at, invocation: h.Get("Amz-Sdk-Invocation-Id"), attempt: attemptOf(h), tag: tagOf(a.Route, h)}
-	c.sums = foreign.Sums(a.Request.Messages.Messages())
-	c.key = foreign.Key(a, c.last())
-	c.results = a.Results()
+	c := &call{Asked: a, arrival: arrived(a.Route, h, at), raw: raw, header: h}
+	c.sum()
 	return c
+}
+
+// read reads the body. The error says that it is no JSON object.
+func (c *call) read() error {
+	a, err := foreign.ReadRequest(c.Route, c.raw)
+	if err != nil {
+		return err
+	}
+	c.Asked = a
+	c.sum()
+	return nil
+}
+
+func (c *call) sum() {
+	c.sums = foreign.Sums(c.Request.Messages.Messages())
+	c.key = foreign.Key(c.Asked, c.last())
+	c.results = c.Results()
+}
+
+// shape is what an answer to the call has to look like.
+func (c *call) shape() foreign.Asked {
+	if c.Dialect == "" {
+		if a, err := foreign.ReadRequest(c.Route, c.raw); err == nil {
+			return a
+		}
+	}
+	return c.Asked
 }
 
 // last is the sum over the whole conversation.

@@ -41,7 +41,7 @@ func (p *Proxy) forward(ctx context.Context, c *call, body []byte, path string, 
 	if err != nil {
 		a.Err, a.gone = networkText(err), ctx.Err() != nil
 		ended(a)
-		w.fail(c.Asked, http.StatusServiceUnavailable, "ServiceUnavailableException", unreachable+a.Err)
+		w.fail(c.shape(), http.StatusServiceUnavailable, "ServiceUnavailableException", unreachable+a.Err)
 		return
 	}
 	defer resp.Body.Close()

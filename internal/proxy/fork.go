@@ -210,7 +210,7 @@ func (f *forking) patchedCall(c *call) (*call, error) {
 			return nil, fmt.Errorf("fork at %d: Bedrock would refuse the conversation: %s", f.o.Patch.At, v[0])
 		}
 	}
-	return newCall(a, a.Request.Body(), c.header, c.at), nil
+	return newCall(a, a.Request.Body(), c.header, c.At), nil
 }
 
 // restart puts what a patch of run.started says into a request.

@@ -33,8 +33,12 @@ type RecordOptions struct {
 	// Create makes the cassette of a run: the n-th of this proxy, from 1.
 	Create func(n int, h recorder.Header) (*recorder.Writer, error)
 	// Durable holds the end of each answer back until its record is on the disk.
-	// Without it the record follows within milliseconds.
+	// Without it the record follows within milliseconds, or later where calls
+	// come faster than they can be written.
 	Durable bool
+	// Spool is a folder that takes, unreadable for others, what waits for the
+	// recorder and is too much for memory. Empty means the system's.
+	Spool string
 	// MaxOpen bounds the runs that are kept open; the one that was idle for the
 	// longest time is sealed to make room. Zero means 256.
 	MaxOpen int
@@ -74,4 +78,7 @@ const (
 	firstByteWait = 200 * time.Microsecond
 	goSDKWait     = 3 * time.Millisecond
 	maxWaiting    = 30 * time.Second // for the answer a request builds on
+
+	memoryBacklog = 8 << 20
+	diskBacklog   = 1 << 30
 )

@@ -287,8 +287,8 @@ func TestSecretsStayOffTheDisk(t *testing.T) {
 	if !strings.Contains(text, "Signature=00ff") {
 		t.Error("the client did not get the answer as it came")
 	}
-	files, err := filepath.Glob(filepath.Join(p.dir, "*"))
 	p.end()
+	files, err := filepath.Glob(filepath.Join(p.dir, "*"))
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
 	}

@@ -1,27 +1,86 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
+	"sync"
+	"sync/atomic"
 
 	"investigator/internal/edge"
 )
 
-// recording forwards every call and records the runs.
+// recording forwards every call and records the runs: before an answer's last
+// byte where it has to be durable, else behind the traffic.
 type recording struct {
-	p    *Proxy
-	runs *runs
+	p      *Proxy
+	runs   *runs
+	behind *follower // nil when durable
+	serial atomic.Int64
+	once   sync.Once
 }
 
+const brokeOff = "the proxy broke off"
+
 func newRecording(p *Proxy) (*recording, error) {
-	if p.o.Upstream == nil || p.o.Record.Create == nil {
+	o := p.o.Record
+	if p.o.Upstream == nil || o.Create == nil {
 		return nil, errors.New("make proxy: expected an upstream and a place to record")
 	}
-	return &recording{p, newRuns(p, *p.o.Record)}, nil
+	m := &recording{p: p, runs: newRuns(p, *o)}
+	if o.Durable {
+		return m, nil
+	}
+	rest, err := newSpool(o.Spool)
+	if err != nil {
+		return nil, err
+	}
+	m.behind = newFollower(p, m.runs, newBacklog(memoryBacklog, diskBacklog, rest))
+	return m, nil
 }
 
 func (m *recording) serve(ctx context.Context, c *call, w *writer) {
+	if m.behind == nil {
+		reading{m.p, durably{m}}.serve(ctx, c, w)
+		return
+	}
+	if text := bytes.TrimSpace(c.raw); len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' {
+		if err := c.read(); err != nil { // the rest is found out behind the traffic
+			w.fail(c.Asked, http.StatusBadRequest, "ValidationException", "investigator proxy: "+err.Error())
+			return
+		}
+	}
+	m.p.calls.Add(1)
+	if why := m.behind.refusal.Load(); why != nil {
+		w.fail(c.shape(), http.StatusInternalServerError, "InternalServerException", "investigator proxy: "+*why)
+		return
+	}
+	id := m.serial.Add(1)
+	m.push(step{call: id, began: c.bare()})
+	done := false
+	ended := func(a attempt) {
+		done = true
+		m.push(step{call: id, ended: &a})
+	}
+	defer func() { // an upstream that panics must not leave the run waiting
+		if !done {
+			ended(attempt{Attempt: edge.Attempt{Err: brokeOff}, url: m.p.o.Upstream.Place(c.Route.Path)})
+		}
+	}()
+	m.p.forward(ctx, c, c.raw, c.Route.Path, w, ended)
+}
+
+func (m *recording) push(s step) {
+	if err := m.behind.backlog.push(s); err != nil {
+		m.p.o.Notify(Note{"trouble", "calls wait for the recorder: " + err.Error()})
+	}
+}
+
+// durably records each call before the last byte of its answer is passed on.
+type durably struct{ *recording }
+
+func (m durably) serve(ctx context.Context, c *call, w *writer) {
 	u, retry, err := m.runs.begin(ctx, c)
 	if err != nil {
 		text := "a run cannot be recorded: " + err.Error()
@@ -32,7 +91,8 @@ func (m *recording) serve(ctx context.Context, c *call, w *writer) {
 	m.p.pass(ctx, m.runs, u, retry, c, c.raw, c.Route.Path, w)
 }
 
-// pass forwards a call of a run and records what came back.
+// pass forwards a call of a run and records what came back before its end is
+// passed on.
 func (p *Proxy) pass(ctx context.Context, runs *runs, u *run, retry bool, c *call, body []byte, path string, w *writer) {
 	earlier := runs.earlier(u, retry)
 	done := false
@@ -42,16 +102,10 @@ func (p *Proxy) pass(ctx context.Context, runs *runs, u *run, retry bool, c *cal
 	}
 	defer func() { // an upstream that panics must not leave the run waiting
 		if !done {
-			took(attempt{Attempt: edge.Attempt{Err: "the proxy broke off"}, url: p.o.Upstream.Place(path)})
+			took(attempt{Attempt: edge.Attempt{Err: brokeOff}, url: p.o.Upstream.Place(path)})
 		}
 	}()
-	if runs.o.Durable {
-		p.forward(ctx, c, body, path, w, took)
-		return
-	}
-	var got attempt
-	defer func() { took(got) }()
-	p.forward(ctx, c, body, path, w, func(a attempt) { got = a })
+	p.forward(ctx, c, body, path, w, took)
 }
 
 // origin says who answers at the upstream.
@@ -62,4 +116,12 @@ func (p *Proxy) origin() edge.Origin {
 	return edge.Live
 }
 
-func (m *recording) close(out *Result) error { return m.runs.close(out) }
+func (m *recording) close(out *Result) error {
+	if m.behind != nil {
+		m.once.Do(func() {
+			m.behind.close()
+			m.behind.backlog.rest.close()
+		})
+	}
+	return m.runs.close(out)
+}

@@ -157,7 +157,7 @@ func (m *replaying) patch(c *call) *call {
 		for _, p := range t.patches {
 			a = a.SetResult(foreign.Result{Message: p.at.message, Block: p.at.block}, p.body, p.failed)
 		}
-		if p := newCall(a, c.raw, c.header, c.at); len(m.byKey[p.key]) > 0 || t.follows(p) {
+		if p := newCall(a, c.raw, c.header, c.At); len(m.byKey[p.key]) > 0 || t.follows(p) {
 			p.raw = a.Request.Body()
 			return p
 		}
@@ -214,15 +214,15 @@ func (m *replaying) take(c *call) (*taped, Divergence) {
 func (m *replaying) use(c *call, t *taped) {
 	t.used = true
 	m.served++
-	if c.invocation != "" {
-		m.byCall[c.invocation] = t
+	if c.Invocation != "" {
+		m.byCall[c.Invocation] = t
 	}
 }
 
 // retried finds the call that c is another attempt of: it gets the same answer.
 func (m *replaying) retried(c *call) *taped {
-	if c.invocation != "" {
-		if t := m.byCall[c.invocation]; t != nil && t.key == c.key {
+	if c.Invocation != "" {
+		if t := m.byCall[c.Invocation]; t != nil && t.key == c.key {
 			return t
 		}
 		return nil
@@ -233,7 +233,7 @@ func (m *replaying) retried(c *call) *taped {
 			last = t
 		}
 	}
-	if last != nil && (c.attempt > 1 || m.failed(last)) {
+	if last != nil && (c.Attempt > 1 || m.failed(last)) {
 		return last
 	}
 	return nil

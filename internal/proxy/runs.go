@@ -75,7 +75,8 @@ func newRuns(p *Proxy, o RecordOptions) *runs {
 }
 
 // begin finds the run of a call, or makes it, and marks the call as under way.
-// retry says that it is another attempt of the run's last call.
+// retry says that it is another attempt of the run's last call. A call that may
+// build on an answer under way waits for it.
 func (r *runs) begin(ctx context.Context, c *call) (u *run, retry bool, err error) {
 	stop := context.AfterFunc(ctx, r.wake)
 	defer stop()
@@ -83,12 +84,28 @@ func (r *runs) begin(ctx context.Context, c *call) (u *run, retry bool, err erro
 	defer r.mu.Unlock()
 	deadline := r.p.o.Now().Add(maxWaiting)
 	for {
-		var wait bool
-		u, retry, wait = r.find(c)
-		if !wait || ctx.Err() != nil || r.p.o.Now().After(deadline) {
-			break
+		late := ctx.Err() != nil || r.p.o.Now().After(deadline)
+		u, retry, err = r.enterNow(c, late)
+		if u != nil || err != nil {
+			return u, retry, err
 		}
 		r.changed.Wait()
+	}
+}
+
+// tryBegin is begin without waiting: the run is nil when the call may build on
+// an answer under way, unless it is too late for that.
+func (r *runs) tryBegin(c *call, late bool) (u *run, retry bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.enterNow(c, late)
+}
+
+// enterNow is tryBegin; r.mu is held.
+func (r *runs) enterNow(c *call, late bool) (u *run, retry bool, err error) {
+	u, retry, wait := r.find(c)
+	if wait && !late {
+		return nil, false, nil
 	}
 	if u == nil {
 		if u, err = r.make(c); err != nil {
@@ -102,6 +119,15 @@ func (r *runs) begin(ctx context.Context, c *call) (u *run, retry bool, err erro
 	return u, retry, nil
 }
 
+// settle returns when nothing is left to be written.
+func (r *runs) settle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.bytes > 0 {
+		r.changed.Wait()
+	}
+}
+
 func (r *runs) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,12 +138,12 @@ func (r *runs) wake() {
 // which is still under way. r.mu is held.
 func (r *runs) find(c *call) (u *run, retry, wait bool) {
 	for _, u := range r.byKey[c.key] {
-		if u.tag == c.tag && u.retriedBy(c) {
+		if u.tag == c.Tag && u.retriedBy(c) {
 			return u, true, false
 		}
 	}
-	if c.tag != "" {
-		return r.byTag[c.tag], false, false
+	if c.Tag != "" {
+		return r.byTag[c.Tag], false, false
 	}
 	if !sideCall(c.Route.Op) {
 		u, wait = r.extended(c)
@@ -131,12 +157,12 @@ func (r *runs) find(c *call) (u *run, retry, wait bool) {
 // retriedBy reports whether c is another attempt of the run's last call.
 func (u *run) retriedBy(c *call) bool {
 	switch {
-	case c.invocation != "" && c.invocation == u.invocation:
+	case c.Invocation != "" && c.Invocation == u.invocation:
 		return true
 	case u.held == nil || u.busy > 0:
 		return false
 	}
-	return c.attempt > 1 || c.invocation == "" && c.at.Sub(u.held.at) < retryWindow
+	return c.Attempt > 1 || c.Invocation == "" && c.At.Sub(u.held.at) < retryWindow
 }
 
 // extended finds the run whose last request c's conversation begins with.
@@ -208,7 +234,7 @@ func (r *runs) make(c *call) (*run, error) {
 	if len(r.names) < maxNames {
 		r.names = append(r.names, w.Path())
 	}
-	return r.adopt(w, c.tag, foreign.Projector{}), nil
+	return r.adopt(w, c.Tag, foreign.Projector{}), nil
 }
 
 func (r *runs) adopt(w *recorder.Writer, tag string, p foreign.Projector) *run {
@@ -226,7 +252,7 @@ func foreignHeader(o Options, c *call) (recorder.Header, error) {
 	if err != nil {
 		return recorder.Header{}, err
 	}
-	who, err := ledger.CanonValue(recorder.Foreign{Client: clientOf(c.header), Tag: c.tag})
+	who, err := ledger.CanonValue(recorder.Foreign{Client: c.Client, Tag: c.Tag})
 	if err != nil {
 		return recorder.Header{}, err
 	}
@@ -264,7 +290,7 @@ func (r *runs) enter(u *run, c *call) {
 	if sideCall(c.Route.Op) {
 		u.length = -1
 	}
-	u.invocation = c.invocation
+	u.invocation = c.Invocation
 	r.bySum[u.sum] = append(r.bySum[u.sum], u)
 	r.byKey[u.key] = append(r.byKey[u.key], u)
 	u.busy++
@@ -389,6 +415,13 @@ func (r *runs) broke(u *run, err error) {
 	text := fmt.Sprintf("%s is not recorded any further: %v", u.writer.Path(), err)
 	r.trouble = append(r.trouble, text)
 	r.p.o.Notify(Note{"trouble", text})
+}
+
+// note keeps what the result has to say.
+func (r *runs) note(trouble string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trouble = append(r.trouble, trouble)
 }
 
 // end seals a run and forgets it.

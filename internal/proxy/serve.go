@@ -14,7 +14,8 @@ import (
 	"investigator/internal/foreign"
 )
 
-// mode answers calls in one of the three ways.
+// mode answers calls in one of the ways. The calls were not read yet; reading
+// makes a mode that wants them read one.
 type mode interface {
 	serve(ctx context.Context, c *call, w *writer)
 	close(*Result) error
@@ -43,8 +44,10 @@ func New(o Options) (*Proxy, error) {
 		p.mode, err = newRecording(p)
 	case o.Fork != nil:
 		p.mode, err = newForking(p)
+		p.mode = reading{p, p.mode}
 	case len(o.Replay) > 0:
 		p.mode, err = newReplaying(p)
+		p.mode = reading{p, p.mode}
 	default:
 		err = errors.New("make proxy: expected a place to record, cassettes to replay or a fork, found none")
 	}
@@ -70,13 +73,22 @@ func (p *Proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		w.fail(foreign.Asked{Route: route}, http.StatusBadRequest, "ValidationException", "investigator proxy: read request body: "+err.Error())
 		return
 	}
-	asked, err := foreign.ReadRequest(route, body)
-	if err != nil {
-		w.fail(foreign.Asked{Route: route}, http.StatusBadRequest, "ValidationException", "investigator proxy: "+err.Error())
+	p.mode.serve(r.Context(), &call{Asked: foreign.Asked{Route: route}, arrival: arrived(route, r.Header, p.o.Now()), raw: body, header: r.Header}, w)
+}
+
+// reading reads each call before the mode gets it.
+type reading struct {
+	p *Proxy
+	mode
+}
+
+func (m reading) serve(ctx context.Context, c *call, w *writer) {
+	if err := c.read(); err != nil {
+		w.fail(c.Asked, http.StatusBadRequest, "ValidationException", "investigator proxy: "+err.Error())
 		return
 	}
-	p.calls.Add(1)
-	p.mode.serve(r.Context(), newCall(asked, body, r.Header, p.o.Now()), w)
+	m.p.calls.Add(1)
+	m.mode.serve(ctx, c, w)
 }
 
 // waitFor is how long a client needs between the end of its request and the

@@ -208,7 +208,7 @@ func (RuleUpstream) Do(r *http.Request, body []byte) (*http.Response, error) {
 	route, _ := foreign.ParseRoute(r.URL.EscapedPath())
 	asked, err := foreign.ReadRequest(route, body)
 	if err != nil {
-		return nil, err
+		return response(http.StatusBadRequest, "ValidationException", foreign.EncodeFailure(foreign.Asked{Route: route}, "ValidationException", err.Error())), nil
 	}
 	var e foreign.Encoded
 	switch {
