@@ -79,20 +79,24 @@ func ask(b *testing.B, url string, header func(r *http.Request)) {
 	}
 }
 
-// BenchmarkReverseProxy is what to compare with: net/http/httputil with the
-// request body read first, without which it loses answers (golang/go#40747).
-func BenchmarkReverseProxy(b *testing.B) {
-	s := quickUpstream(b)
-	u, _ := url.Parse(s.URL)
+// reverseProxy is what to compare with: net/http/httputil with the request body
+// read first, without which it loses answers (golang/go#40747).
+func reverseProxy(b testing.TB, to string) *httptest.Server {
+	u, _ := url.Parse(to)
 	rp := httputil.NewSingleHostReverseProxy(u)
 	rp.Transport = &http.Transport{MaxIdleConnsPerHost: 512}
+	rp.FlushInterval = -1
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		rp.ServeHTTP(w, r)
 	}))
-	defer front.Close()
-	ask(b, front.URL, nil)
+	b.Cleanup(front.Close)
+	return front
+}
+
+func BenchmarkReverseProxy(b *testing.B) {
+	ask(b, reverseProxy(b, quickUpstream(b).URL).URL, nil)
 }
 
 // BenchmarkRecord records all calls into one run.
@@ -188,7 +192,7 @@ func BenchmarkFirstByte(b *testing.B) {
 	}))
 	defer s.Close()
 	p := recordTo(b, upstream(b, s.URL), nil)
-	for name, url := range map[string]string{"direct": s.URL, "proxy": p.url} {
+	for name, url := range map[string]string{"direct": s.URL, "reverse proxy": reverseProxy(b, s.URL).URL, "proxy": p.url} {
 		b.Run(name, func(b *testing.B) {
 			var first time.Duration
 			body := bigBody(1)

@@ -73,11 +73,10 @@ const (
 	maxAnswer   = 256 << 20 // kept of one answer
 	retryWindow = 2 * time.Minute
 	// The AWS SDK for Go loses answers that come while net/http still writes the
-	// request (see writer). 200 µs are enough on an idle machine; where it says
-	// who it is it gets more, because its goroutines may wait for a processor.
-	firstByteWait = 200 * time.Microsecond
-	goSDKWait     = 3 * time.Millisecond
-	maxWaiting    = 30 * time.Second // for the answer a request builds on
+	// request (see writer). 200 µs are enough on an idle machine; it gets more,
+	// because its goroutines may wait for a processor.
+	goSDKWait  = 3 * time.Millisecond
+	maxWaiting = 30 * time.Second // for the answer a request builds on
 
 	memoryBacklog = 8 << 20
 	diskBacklog   = 1 << 30

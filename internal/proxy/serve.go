@@ -97,7 +97,7 @@ func waitFor(h http.Header) time.Duration {
 	if strings.Contains(h.Get("User-Agent"), "aws-sdk-go") {
 		return goSDKWait
 	}
-	return firstByteWait
+	return 0
 }
 
 // unwelcome says why a request is refused before it is read: the port spends
