@@ -314,17 +314,14 @@ func anthropicBlockEvents(i int, b object, input string) []object {
 	return events
 }
 
-func encodeOpenAI(a Asked, turn converse.Turn) Encoded {
+// openAIMessageOf is a turn as a message. Reasoning has no place in it.
+func openAIMessageOf(turn converse.Turn) object {
 	calls := []object{}
 	for i, block := range turn.Blocks {
 		if id, name, input, found := useOf(turn, block, i); found {
 			calls = append(calls, object{"id": id, "type": "function", "function": object{"name": name, "arguments": input}})
 		}
 	}
-	head := func(kind string, choice any) object {
-		return object{"id": "chatcmpl-investigator", "object": kind, "created": 0, "model": a.Request.Model, "choices": []any{choice}}
-	}
-	usage := openAIUsageOf(turn.Usage)
 	message := object{"role": "assistant", "content": nil}
 	if s := turn.Text(); s != "" {
 		message["content"] = s
@@ -332,12 +329,21 @@ func encodeOpenAI(a Asked, turn converse.Turn) Encoded {
 	if len(calls) > 0 {
 		message["tool_calls"] = calls
 	}
+	return message
+}
+
+func encodeOpenAI(a Asked, turn converse.Turn) Encoded {
+	head := func(kind string, choice any) object {
+		return object{"id": "chatcmpl-investigator", "object": kind, "created": 0, "model": a.Request.Model, "choices": []any{choice}}
+	}
+	usage, message := openAIUsageOf(turn.Usage), openAIMessageOf(turn)
 	finish := finishOf(turn.StopReason)
 	if !a.Stream {
 		answer := head("chat.completion", object{"index": 0, "message": message, "finish_reason": finish})
 		answer["usage"] = usage
 		return Encoded{typeJSON, encode(answer)}
 	}
+	calls, _ := message["tool_calls"].([]object)
 	for i, c := range calls {
 		c["index"] = i
 	}
