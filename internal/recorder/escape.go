@@ -3,8 +3,9 @@ package recorder
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
-	"fmt"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -18,7 +19,7 @@ const binaryTag = `!!binary "`
 // the latter never written. s must be valid UTF-8.
 func appendText[T string | []byte](dst []byte, s T) []byte {
 	dst = append(dst, '"')
-	dst = appendEscaped(dst, s, true)
+	dst = appendEscaped(dst, []byte(s), true)
 	return append(dst, '"')
 }
 
@@ -28,34 +29,90 @@ func appendRaw(dst []byte, canonical []byte) []byte {
 	return appendEscaped(dst, canonical, false)
 }
 
-func appendEscaped[T string | []byte](dst []byte, s T, quote bool) []byte {
-	run := 0
-	for i := 0; i < len(s); {
-		b := s[i]
-		if b >= 0x20 && b < 0x7f && (!quote || b != '"' && b != '\\') {
-			i++
+// appendEscaped copies eight bytes at a time and looks at them while they are
+// at hand: nearly all of them stand in a string as they are.
+func appendEscaped(dst, s []byte, quote bool) []byte {
+	for len(s) >= 8 {
+		word := binary.LittleEndian.Uint64(s)
+		dst = binary.LittleEndian.AppendUint64(dst, word)
+		odd := oddBytes(word)
+		if odd == 0 {
+			s = s[8:]
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(string(s[i:min(len(s), i+utf8.UTFMax)]))
-		if b >= utf8.RuneSelf && !yamlSpecial(r) {
-			i += size
-			continue
-		}
-		dst = appendEscape(append(dst, s[run:i]...), r)
-		i += size
-		run = i
+		plain := bits.TrailingZeros64(odd) / 8
+		dst, s = appendOdd(dst[:len(dst)-8+plain], s[plain:], quote)
 	}
-	return append(dst, s[run:]...)
+	for len(s) > 0 {
+		if b := s[0]; b >= 0x20 && b < 0x7f && b != '"' && b != '\\' {
+			dst, s = append(dst, b), s[1:]
+			continue
+		}
+		dst, s = appendOdd(dst, s, quote)
+	}
+	return dst
+}
+
+// Words of eight bytes.
+const (
+	eachByte = 0x0101010101010101
+	topBits  = 0x80 * eachByte
+)
+
+// oddBytes marks, by their top bits, the bytes of a word that may have to be
+// escaped: controls, the quote, the backslash, DEL and what is not ASCII. The
+// lowest mark is exact; those above it may be false.
+func oddBytes(word uint64) uint64 {
+	low := word ^ 2*eachByte // the quote becomes 0x20, a space more
+	back := word ^ '\\'*eachByte
+	return ((low-0x21*eachByte)&^low | (back-eachByte)&^back | word | (word + eachByte)) & topBits
+}
+
+// appendOdd appends the character at the beginning of s, which is one that
+// oddBytes marks, and returns what follows it in s.
+func appendOdd(dst, s []byte, quote bool) (out, rest []byte) {
+	switch b := s[0]; {
+	case b == '"' || b == '\\':
+		if quote {
+			dst = append(dst, '\\')
+		}
+		return append(dst, b), s[1:]
+	case b < utf8.RuneSelf:
+		return appendEscape(dst, rune(b)), s[1:]
+	}
+	if n := foreignRun(s); n > 0 {
+		return append(dst, s[:n]...), s[n:]
+	}
+	r, size := utf8.DecodeRune(s)
+	return appendEscape(dst, r), s[size:]
+}
+
+// foreignRun is how many bytes at the beginning of s are not ASCII and need no
+// escape. The characters that do begin with one of three bytes.
+func foreignRun(s []byte) int {
+	n := 0
+	for n < len(s) && s[n] >= utf8.RuneSelf {
+		size := 1
+		if s[n] == 0xc2 || s[n] == 0xe2 || s[n] == 0xef {
+			var r rune
+			if r, size = utf8.DecodeRune(s[n:]); yamlSpecial(r) {
+				break
+			}
+		}
+		n += size
+	}
+	return n
 }
 
 func yamlSpecial(r rune) bool {
 	return r >= 0x7f && r <= 0x9f || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
+const hexDigits = "0123456789abcdef"
+
+// appendEscape appends the escape of a character below U+10000.
 func appendEscape(dst []byte, r rune) []byte {
 	switch r {
-	case '"', '\\':
-		return append(dst, '\\', byte(r))
 	case '\n':
 		return append(dst, '\\', 'n')
 	case '\r':
@@ -63,7 +120,7 @@ func appendEscape(dst []byte, r rune) []byte {
 	case '\t':
 		return append(dst, '\\', 't')
 	}
-	return fmt.Appendf(dst, `\u%04x`, r)
+	return append(dst, '\\', 'u', hexDigits[r>>12], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
 }
 
 // appendBody appends the bytes of a body: as text when they are UTF-8, else as

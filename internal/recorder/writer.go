@@ -266,28 +266,6 @@ func (w *Writer) took(kind edge.Kind, body json.RawMessage, origin edge.Origin) 
 	w.count++
 }
 
-// readsBack decodes a line and compares it with what was taken, so that a replay
-// cannot see other bytes than the run did.
-func readsBack(text []byte, l *line) error {
-	back, err := decodeLine(bytes.TrimSuffix(text, []byte("\n")))
-	if err != nil {
-		return fmt.Errorf("read line back: %w", err)
-	}
-	same := back.ID == l.ID && bytes.Equal(back.Request.Body, l.Request.Body) && bytes.Equal(back.Response.Body, l.Response.Body) &&
-		back.Request.URL == l.Request.URL && len(back.X.Events) == len(l.X.Events) && len(back.X.Attempts) == len(l.X.Attempts)
-	for i := 0; same && i < len(l.X.Events); i++ {
-		a, b := back.X.Events[i], l.X.Events[i]
-		same = a.Type == b.Type && a.In == b.In && a.Sum == b.Sum && (a.Data == nil) == (b.Data == nil) && (a.Data == nil || *a.Data == *b.Data)
-	}
-	for i := 0; same && i < len(l.X.Attempts); i++ {
-		same = bytes.Equal(back.X.Attempts[i].Body, l.X.Attempts[i].Body)
-	}
-	if !same {
-		return fmt.Errorf("read line back: interaction %d does not read back as it was taken; this is a fault of the recorder", l.ID)
-	}
-	return nil
-}
-
 // noSecrets refuses a line that holds what must not be kept. Secrets are
 // removed at the edges; this is the second barrier.
 func noSecrets(l *line, ret edge.Return) error {
