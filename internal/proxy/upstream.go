@@ -19,8 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 
 	"investigator/internal/bedrock"
-	"investigator/internal/foreign"
-	"investigator/internal/rule"
 )
 
 // BedrockOptions says where Bedrock is and who pays.
@@ -194,44 +192,4 @@ func forwarded(name string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "X-Amzn-Bedrock-")
-}
-
-// RuleUpstream is the rule model behind Bedrock's shapes: no account, no
-// network. It answers Converse, ConverseStream, CountTokens and ApplyGuardrail.
-type RuleUpstream struct{}
-
-// Place implements Upstream.
-func (RuleUpstream) Place(path string) string { return "https://rule.invalid" + path }
-
-// Do implements Upstream.
-func (RuleUpstream) Do(r *http.Request, body []byte) (*http.Response, error) {
-	route, _ := foreign.ParseRoute(r.URL.EscapedPath())
-	asked, err := foreign.ReadRequest(route, body)
-	if err != nil {
-		return response(http.StatusBadRequest, "ValidationException", foreign.EncodeFailure(foreign.Asked{Route: route}, "ValidationException", err.Error())), nil
-	}
-	var e foreign.Encoded
-	switch {
-	case asked.Dialect == foreign.Converse:
-		e, err = foreign.Encode(asked, rule.Respond(asked.Request))
-	case route.Op == foreign.OpCountTokens:
-		e = foreign.Encoded{ContentType: "application/json", Body: fmt.Appendf(nil, `{"inputTokens":%d}`, len(body)/4)}
-	case route.Op == foreign.OpApplyGuardrail:
-		e = foreign.Encoded{ContentType: "application/json", Body: []byte(`{"action":"NONE","assessments":[],"outputs":[],"usage":{}}`)}
-	default:
-		refused := foreign.EncodeFailure(asked, "ValidationException", "the rule model speaks Converse and ConverseStream, not "+string(route.Op))
-		return response(http.StatusBadRequest, "ValidationException", refused), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return response(http.StatusOK, "", e), nil
-}
-
-func response(status int, errorType string, e foreign.Encoded) *http.Response {
-	h := http.Header{"Content-Type": {e.ContentType}}
-	if errorType != "" {
-		h.Set("X-Amzn-Errortype", errorType)
-	}
-	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(bytes.NewReader(e.Body)), ContentLength: int64(len(e.Body))}
 }
