@@ -14,24 +14,46 @@ import (
 // equals encoding/json's own bound.
 const maxDepth = 10000
 
-// Canon returns the canonical form of one JSON value. The result is fresh
-// memory, except that the package never modifies src. An error names the byte
-// offset and what was expected there.
+// Canon returns the canonical form of one JSON value, in fresh memory that is the
+// caller's. src is never modified. An error names the byte offset and what was
+// expected there.
 func Canon(src []byte) ([]byte, error) {
-	return AppendCanon(make([]byte, 0, len(src)), src)
+	c := canoniser{src: src}
+	if err := c.run(); err != nil {
+		return nil, err
+	}
+	if c.same() {
+		return bytes.Clone(src), nil
+	}
+	return c.dst, nil
+}
+
+// InCanon is Canon, but returns src itself when it is canonical already: the
+// memory is then still src's owner's.
+func InCanon(src []byte) ([]byte, error) {
+	c := canoniser{src: src}
+	if err := c.run(); err != nil {
+		return nil, err
+	}
+	if c.same() {
+		return src, nil
+	}
+	return c.dst, nil
+}
+
+// IsCanon reports whether b is canonical JSON.
+func IsCanon(b []byte) bool {
+	c := canoniser{src: b}
+	return c.run() == nil && c.same()
 }
 
 // AppendCanon appends the canonical form of src to dst.
 func AppendCanon(dst, src []byte) ([]byte, error) {
 	c := canoniser{src: src, dst: dst}
-	c.space()
-	if err := c.value(0); err != nil {
+	if err := c.run(); err != nil {
 		return nil, err
 	}
-	c.space()
-	if c.pos != len(src) {
-		return nil, c.fail("the end of the text")
-	}
+	c.copyTo(c.pos)
 	return c.dst, nil
 }
 
@@ -46,14 +68,51 @@ func CanonValue(v any) (json.RawMessage, error) {
 	return Canon(b.Bytes())
 }
 
+// canoniser reads src once. What is canonical as it stands is not copied until
+// something before or behind it is not, so canonical text costs no copy at all.
 type canoniser struct {
-	src, dst []byte
-	pos      int
+	src  []byte
+	dst  []byte // the canonical form of src[:from]
+	from int    // what is not copied yet: src[from:pos]
+	pos  int    // what is read
 }
 
-// member is one object member as it stands in dst: the key's and the whole
-// member's extent.
-type member struct{ start, keyEnd, end int }
+// run reads the whole text.
+func (c *canoniser) run() error {
+	c.space()
+	if err := c.value(0); err != nil {
+		return err
+	}
+	c.space()
+	if c.pos != len(c.src) {
+		return c.fail("the end of the text")
+	}
+	if !c.same() {
+		c.copyTo(c.pos)
+	}
+	return nil
+}
+
+// same reports whether the text is canonical as it stands.
+func (c *canoniser) same() bool { return c.from == 0 }
+
+// at is the place in the output.
+func (c *canoniser) at() int { return len(c.dst) + c.pos - c.from }
+
+// copyTo copies what is read up to end, in one piece.
+func (c *canoniser) copyTo(end int) {
+	if c.dst == nil {
+		c.dst = make([]byte, 0, len(c.src))
+	}
+	c.dst = append(c.dst, c.src[c.from:end]...)
+	c.from = c.pos
+}
+
+// write puts text in the place of what was read from start on.
+func (c *canoniser) write(start int, text ...byte) {
+	c.copyTo(start)
+	c.dst = append(c.dst, text...)
+}
 
 func (c *canoniser) fail(want string) error {
 	if c.pos >= len(c.src) {
@@ -66,15 +125,22 @@ func (c *canoniser) fail(want string) error {
 var ErrSyntax = errors.New("not JSON")
 
 func (c *canoniser) space() {
-	for c.pos < len(c.src) {
-		switch c.src[c.pos] {
-		case ' ', '\t', '\n', '\r':
-			c.pos++
-		default:
-			return
-		}
+	if c.pos < len(c.src) && c.src[c.pos] <= ' ' {
+		c.leaveSpace()
 	}
 }
+
+func (c *canoniser) leaveSpace() {
+	start := c.pos
+	for c.pos < len(c.src) && isSpace(c.src[c.pos]) {
+		c.pos++
+	}
+	if c.pos > start {
+		c.write(start)
+	}
+}
+
+func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
 
 func (c *canoniser) peek() byte {
 	if c.pos < len(c.src) {
@@ -111,18 +177,15 @@ func (c *canoniser) literal(word string) error {
 	if !bytes.HasPrefix(c.src[c.pos:], []byte(word)) {
 		return c.fail(word)
 	}
-	c.dst = append(c.dst, word...)
 	c.pos += len(word)
 	return nil
 }
 
 func (c *canoniser) array(depth int) error {
 	c.pos++
-	c.dst = append(c.dst, '[')
 	c.space()
 	if c.peek() == ']' {
 		c.pos++
-		c.dst = append(c.dst, ']')
 		return nil
 	}
 	for {
@@ -133,10 +196,8 @@ func (c *canoniser) array(depth int) error {
 		c.space()
 		switch c.peek() {
 		case ',':
-			c.dst = append(c.dst, ',')
 			c.pos++
 		case ']':
-			c.dst = append(c.dst, ']')
 			c.pos++
 			return nil
 		default:
@@ -147,96 +208,96 @@ func (c *canoniser) array(depth int) error {
 
 func (c *canoniser) object(depth int) error {
 	c.pos++
-	c.dst = append(c.dst, '{')
-	open := len(c.dst)
 	c.space()
 	if c.peek() == '}' {
 		c.pos++
-		c.dst = append(c.dst, '}')
 		return nil
 	}
-	var small [8]member
-	members, sorted := small[:0], true
+	var few [8]member
+	members, sorted := few[:0], true
+	var last []byte
 	for {
-		m, err := c.member(depth)
+		c.space()
+		m := member{start: c.at()}
+		name, err := c.member(depth)
 		if err != nil {
 			return err
 		}
-		if n := len(members); n > 0 && sorted {
-			sorted = bytes.Compare(c.key(members[n-1]), c.key(m)) < 0
-		}
+		sorted = sorted && (len(members) == 0 || bytes.Compare(last, name) < 0)
+		m.end, last = c.at(), name
 		members = append(members, m)
 		c.space()
 		switch c.peek() {
 		case ',':
-			c.dst = append(c.dst, ',')
 			c.pos++
 			continue
 		case '}':
-			c.pos++
 		default:
 			return c.fail(`"," or "}"`)
 		}
 		break
 	}
 	if !sorted {
-		c.sortMembers(open, members)
+		c.copyTo(c.pos)
+		c.dst = sortMembers(c.dst, members)
 	}
-	c.dst = append(c.dst, '}')
+	c.pos++
 	return nil
 }
 
-func (c *canoniser) member(depth int) (member, error) {
-	c.space()
-	m := member{start: len(c.dst)}
+// member reads one member and returns its decoded name.
+func (c *canoniser) member(depth int) (name []byte, err error) {
 	if c.peek() != '"' {
-		return m, c.fail("a member name")
+		return nil, c.fail("a member name")
 	}
+	start, at := c.pos, c.at()
 	if err := c.str(); err != nil {
-		return m, err
+		return nil, err
 	}
-	m.keyEnd = len(c.dst)
+	quoted := c.src[start:c.pos]
+	if c.from > start { // it is spelled in another way
+		c.copyTo(c.pos)
+		quoted = c.dst[at:]
+	}
 	c.space()
 	if c.peek() != ':' {
-		return m, c.fail(`":"`)
+		return nil, c.fail(`":"`)
 	}
 	c.pos++
-	c.dst = append(c.dst, ':')
 	c.space()
-	err := c.value(depth + 1)
-	m.end = len(c.dst)
-	return m, err
+	return nameOf(quoted), c.value(depth + 1)
 }
 
-// key returns the decoded name of a member. Only names that hold an escape
-// need decoding; all others stand in dst as they are.
-func (c *canoniser) key(m member) []byte {
-	quoted := c.dst[m.start:m.keyEnd]
+// nameOf decodes a canonical string. Only one that holds an escape needs it.
+func nameOf(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}
 	var name string
-	_ = json.Unmarshal(quoted, &name) // quoted is a string this package wrote
+	_ = json.Unmarshal(quoted, &name) // canonical already
 	return []byte(name)
 }
 
-// sortMembers rewrites the members that stand in dst from open on, sorted,
-// the last of repeated names kept.
-func (c *canoniser) sortMembers(open int, members []member) {
-	slices.SortStableFunc(members, func(a, b member) int {
-		return bytes.Compare(c.key(a), c.key(b))
-	})
-	out := make([]byte, 0, len(c.dst)-open)
+// member is the extent of one object member in the output.
+type member struct{ start, end int }
+
+// sortMembers rewrites the members with which dst ends, sorted, the last of
+// repeated names kept.
+func sortMembers(dst []byte, members []member) []byte {
+	name := func(m member) []byte { return nameOf(dst[m.start:skipString(dst, m.start)]) }
+	open := members[0].start
+	slices.SortStableFunc(members, func(a, b member) int { return bytes.Compare(name(a), name(b)) })
+	out := make([]byte, 0, len(dst)-open)
 	for i, m := range members {
-		if i+1 < len(members) && bytes.Equal(c.key(m), c.key(members[i+1])) {
+		if i+1 < len(members) && bytes.Equal(name(m), name(members[i+1])) {
 			continue
 		}
 		if len(out) > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, c.dst[m.start:m.end]...)
+		out = append(out, dst[m.start:m.end]...)
 	}
-	c.dst = append(c.dst[:open], out...)
+	return append(dst[:open], out...)
 }
 
 func (c *canoniser) digits() bool {
@@ -248,7 +309,6 @@ func (c *canoniser) digits() bool {
 }
 
 func (c *canoniser) number() error {
-	start := c.pos
 	if c.peek() == '-' {
 		c.pos++
 	}
@@ -272,73 +332,70 @@ func (c *canoniser) number() error {
 			return c.fail("a digit")
 		}
 	}
-	c.dst = append(c.dst, c.src[start:c.pos]...)
 	return nil
 }
 
-// str copies one string. Runs of plain bytes, which is nearly everything, are
-// copied at once.
+// str reads one string. Runs of plain bytes, which are nearly everything, are
+// leapt over.
 func (c *canoniser) str() error {
 	c.pos++
-	c.dst = append(c.dst, '"')
 	for {
-		run := c.pos
-		for c.pos < len(c.src) && plain(c.src[c.pos]) {
-			c.pos++
+		start := c.pos
+		end, ascii := plainEnd(c.src, start)
+		c.pos = end
+		if !ascii && !utf8.Valid(c.src[start:end]) {
+			c.repair(start, end)
 		}
-		c.dst = append(c.dst, c.src[run:c.pos]...)
-		switch b := c.peek(); {
-		case c.pos >= len(c.src):
+		switch {
+		case end >= len(c.src):
 			return c.fail("the end of a string")
-		case b == '"':
+		case c.src[end] == '"':
 			c.pos++
-			c.dst = append(c.dst, '"')
 			return nil
-		case b == '\\':
-			if err := c.escape(); err != nil {
-				return err
-			}
-		case b < 0x20:
+		case c.src[end] != '\\':
 			return c.fail("an escaped control character")
-		default:
-			r, size := utf8.DecodeRune(c.src[c.pos:])
-			c.dst = utf8.AppendRune(c.dst, r)
-			c.pos += size
+		}
+		if err := c.escape(); err != nil {
+			return err
+		}
+	}
+}
+
+// repair replaces what is no UTF-8 in a part of a string.
+func (c *canoniser) repair(start, end int) {
+	for c.pos = start; c.pos < end; {
+		r, size := utf8.DecodeRune(c.src[c.pos:end])
+		c.pos += size
+		if r == utf8.RuneError && size == 1 {
+			c.write(c.pos-1, []byte("\uFFFD")...)
 		}
 	}
 }
 
 func plain(b byte) bool { return b >= 0x20 && b < utf8.RuneSelf && b != '"' && b != '\\' }
 
+// escape reads one escape, most of which are canonical.
 func (c *canoniser) escape() error {
 	c.pos++
-	b := c.peek()
-	c.pos++
-	switch b {
-	case '"', '\\', '/':
-		c.dst = appendRune(c.dst, rune(b))
-	case 'b':
-		c.dst = appendRune(c.dst, '\b')
-	case 'f':
-		c.dst = appendRune(c.dst, '\f')
-	case 'n':
-		c.dst = appendRune(c.dst, '\n')
-	case 'r':
-		c.dst = appendRune(c.dst, '\r')
-	case 't':
-		c.dst = appendRune(c.dst, '\t')
+	switch c.peek() {
+	case '"', '\\', 'b', 'f', 'n', 'r', 't':
+		c.pos++
+	case '/':
+		c.pos++
+		c.write(c.pos-2, '/')
 	case 'u':
 		return c.unicode()
 	default:
-		c.pos--
 		return c.fail("an escape")
 	}
 	return nil
 }
 
-// unicode reads the four digits after \u, and the second half of a surrogate
+// unicode reads an escape from its u on, and the second half of a surrogate
 // pair where one follows. A half alone becomes U+FFFD.
 func (c *canoniser) unicode() error {
+	start := c.pos - 1
+	c.pos++
 	r, ok := hex4(c.src, c.pos)
 	if !ok {
 		return c.fail("four hex digits")
@@ -354,7 +411,10 @@ func (c *canoniser) unicode() error {
 			c.pos += 6
 		}
 	}
-	c.dst = appendRune(c.dst, r)
+	var buf [6]byte
+	if text := appendRune(buf[:0], r); !bytes.Equal(text, c.src[start:c.pos]) {
+		c.write(start, text...)
+	}
 	return nil
 }
 

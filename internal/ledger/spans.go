@@ -2,8 +2,11 @@ package ledger
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math/bits"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -21,26 +24,73 @@ var errNotObject = errors.New("expected a canonical JSON object")
 
 // MemberSpans finds the members of a canonical object without decoding their
 // values. Text that is not a canonical object gives an error or, deep inside a
-// value, is passed over: it is for text this project canonicalised itself.
+// value, is passed over: it is for text this project canonicalised itself. Where
+// one member is wanted, Member costs less.
 func MemberSpans(object []byte) ([]Span, error) {
-	if len(object) < 2 || object[0] != '{' || object[len(object)-1] != '}' {
+	if !isObject(object) {
 		return nil, errNotObject
 	}
-	var spans []Span
+	spans, size := make([]Span, 0, 4), 0
 	for pos := 1; pos < len(object)-1; pos++ {
-		keyEnd := skipString(object, pos)
-		if keyEnd < 0 || keyEnd >= len(object) || object[keyEnd] != ':' {
+		keyEnd, end := memberEnds(object, pos)
+		if end < 0 {
 			return nil, errNotObject
 		}
-		end := SkipValue(object, keyEnd+1)
-		if end < 0 || end >= len(object) {
-			return nil, errNotObject
+		spans = append(spans, Span{Start: pos, End: end, Value: object[keyEnd+1 : end]})
+		pos, size = end, size+keyEnd-pos-2
+	}
+	setNames(spans, object, size)
+	return spans, nil
+}
+
+// setNames gives the spans their names, which are parts of one string: there are
+// many spans, and of most no more than the name is looked at.
+func setNames(spans []Span, object []byte, size int) {
+	var all strings.Builder
+	all.Grow(size)
+	for _, s := range spans {
+		all.Write(object[s.Start+1 : s.End-len(s.Value)-2])
+	}
+	names := all.String()
+	for i, s := range spans {
+		n := s.End - s.Start - len(s.Value) - 3
+		spans[i].Name, names = names[:n], names[n:]
+	}
+}
+
+func isObject(b []byte) bool { return len(b) >= 2 && b[0] == '{' && b[len(b)-1] == '}' }
+
+// memberEnds returns the end of the name that begins at pos and that of its
+// value, -1 if there is no member.
+func memberEnds(object []byte, pos int) (keyEnd, end int) {
+	keyEnd = skipString(object, pos)
+	if keyEnd < 0 || keyEnd >= len(object) || object[keyEnd] != ':' {
+		return keyEnd, -1
+	}
+	if end = SkipValue(object, keyEnd+1); end >= len(object) {
+		return keyEnd, -1
+	}
+	return keyEnd, end
+}
+
+// Member returns the value of a canonical object's member, a part of object; nil
+// if it has none of that name or is no object. What stands behind the member is
+// not looked at. The name must be one that needs no escape.
+func Member(object []byte, name string) json.RawMessage {
+	if !isObject(object) {
+		return nil
+	}
+	for pos := 1; pos < len(object)-1; pos++ {
+		keyEnd, end := memberEnds(object, pos)
+		if end < 0 {
+			return nil
 		}
-		name := object[pos+1 : keyEnd-1]
-		spans = append(spans, Span{Name: string(name), Start: pos, End: end, Value: object[keyEnd+1 : end]})
+		if string(object[pos+1:keyEnd-1]) == name {
+			return object[keyEnd+1 : end]
+		}
 		pos = end
 	}
-	return spans, nil
+	return nil
 }
 
 // Elements splits a canonical array without decoding its elements, which are
@@ -113,11 +163,20 @@ func skipScalar(b []byte, pos int) int {
 	return pos
 }
 
+// skipString returns the offset after the string that starts at pos, or -1. Most
+// strings are short, and their end is in the first bytes that are looked at.
 func skipString(b []byte, pos int) int {
 	if b[pos] != '"' {
 		return -1
 	}
-	for start := pos + 1; ; {
+	start := pos + 1
+	if start+8 <= len(b) {
+		w := binary.LittleEndian.Uint64(b[start:])
+		if quotes := marks(w, '"'); quotes != 0 && marks(w, '\\')&(quotes&-quotes-1) == 0 {
+			return start + bits.TrailingZeros64(quotes)/8 + 1
+		}
+	}
+	for {
 		i := bytes.IndexByte(b[pos+1:], '"')
 		if i < 0 {
 			return -1
