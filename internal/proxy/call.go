@@ -47,15 +47,23 @@ func newCall(a foreign.Asked, raw []byte, h http.Header, at time.Time) *call {
 
 // read reads the body. The error says that it is no JSON object.
 func (c *call) read() error {
-	a, err := foreign.ReadRequest(c.Route, c.raw)
-	if err != nil {
+	if err := c.parse(); err != nil {
 		return err
 	}
-	c.Asked = a
 	c.sum()
 	return nil
 }
 
+// parse is read without a look at what the call means.
+func (c *call) parse() error {
+	a, err := foreign.ReadRequest(c.Route, c.raw)
+	if err == nil {
+		c.Asked = a
+	}
+	return err
+}
+
+// sum finds out what the call means.
 func (c *call) sum() {
 	c.sums = foreign.Sums(c.Request.Messages.Messages())
 	c.key = foreign.Key(c.Asked, c.last())

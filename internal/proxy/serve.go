@@ -47,7 +47,6 @@ func New(o Options) (*Proxy, error) {
 		p.mode = reading{p, p.mode}
 	case len(o.Replay) > 0:
 		p.mode, err = newReplaying(p)
-		p.mode = reading{p, p.mode}
 	default:
 		err = errors.New("make proxy: expected a place to record, cassettes to replay or a fork, found none")
 	}
@@ -76,6 +75,16 @@ func (p *Proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	p.mode.serve(r.Context(), &call{Asked: foreign.Asked{Route: route}, arrival: arrived(route, r.Header, p.o.Now()), raw: body, header: r.Header}, w)
 }
 
+// parsed reads a call, or refuses one that is no request.
+func (p *Proxy) parsed(c *call, w *writer) bool {
+	if err := c.parse(); err != nil {
+		w.fail(c.Asked, http.StatusBadRequest, "ValidationException", "investigator proxy: "+err.Error())
+		return false
+	}
+	p.calls.Add(1)
+	return true
+}
+
 // reading reads each call before the mode gets it.
 type reading struct {
 	p *Proxy
@@ -83,12 +92,10 @@ type reading struct {
 }
 
 func (m reading) serve(ctx context.Context, c *call, w *writer) {
-	if err := c.read(); err != nil {
-		w.fail(c.Asked, http.StatusBadRequest, "ValidationException", "investigator proxy: "+err.Error())
-		return
+	if m.p.parsed(c, w) {
+		c.sum()
+		m.mode.serve(ctx, c, w)
 	}
-	m.p.calls.Add(1)
-	m.mode.serve(ctx, c, w)
 }
 
 // waitFor is how long a client needs between the end of its request and the
