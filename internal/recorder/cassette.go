@@ -239,7 +239,7 @@ func (c *Cassette) projectLine(i int, p projector) (projector, error) {
 			given[k] = json.RawMessage(*e.Data)
 		}
 	}
-	next, derived, err := p.use(types, given, l)
+	next, derived, err := p.use(types, given, l, nil)
 	if err != nil {
 		return p, err
 	}

@@ -35,6 +35,7 @@ func (w *Writer) CopyPrefix(c *Cassette, seq int) error {
 	}
 	next := *w
 	next.countStart()
+	next.known = newPlaces()
 	var text []byte
 	for i := range n {
 		if text, err = next.splice(text, c, i, events); err != nil {
@@ -51,8 +52,7 @@ func (w *Writer) CopyPrefix(c *Cassette, seq int) error {
 	if err := w.write(text, unchecked); err != nil {
 		return err
 	}
-	next.size = w.size
-	*w = next
+	w.become(next, nil)
 	if whole {
 		return w.Close()
 	}
@@ -90,8 +90,7 @@ func (w *Writer) splice(text []byte, c *Cassette, i int, events []ledger.Event) 
 	start := len(text)
 	from := fromTape(edge.Origin(src[origin:end]))
 	text = append(append(append(text, src[:origin]...), from...), src[end:len(src)-sumTail]...)
-	done := w.finishLine(text[start:])
-	text = append(text[:start], done...)
+	text = w.finishLine(text, start)
 	h := c.heads[i]
 	first := events[h.seq-1]
 	data := first.Data

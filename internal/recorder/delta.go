@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,11 +54,26 @@ type place struct {
 }
 
 // places finds recorded texts by their bytes.
-type places map[string]place
+type places struct {
+	seeds [2]maphash.Seed
+	at    map[fingerprint]place
+}
+
+// fingerprint stands for a text within one process. It is no digest: it leaves
+// the process in no way, and nobody outside can know what it is.
+type fingerprint [2]uint64
+
+func newPlaces() places {
+	return places{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, at: map[fingerprint]place{}}
+}
+
+func (p places) fingerprint(text []byte) fingerprint {
+	return fingerprint{maphash.Bytes(p.seeds[0], text), maphash.Bytes(p.seeds[1], text)}
+}
 
 func (p places) answer(id int, response json.RawMessage) {
 	if message := assistantMessage(response); len(message) > 0 {
-		p[ledger.Digest(message)] = place{id: id}
+		p.at[p.fingerprint(message)] = place{id: id}
 	}
 }
 
@@ -65,42 +81,74 @@ func (p places) result(id int, result json.RawMessage) {
 	if len(result) < minHole {
 		return
 	}
-	p[ledger.Digest(result)] = place{id: id}
+	p.at[p.fingerprint(result)] = place{id: id}
 	if result[0] != '"' && result[0] != '{' {
-		p[ledger.Digest(ledger.AppendString(nil, string(result)))] = place{id: id, quoted: true}
+		p.at[p.fingerprint(ledger.AppendString(nil, string(result)))] = place{id: id, quoted: true}
 	}
+}
+
+func (p places) of(text []byte) (place, bool) {
+	at, found := p.at[p.fingerprint(text)]
+	return at, found
+}
+
+// ofResult finds a tool result that is worth a hole.
+func (p places) ofResult(value json.RawMessage) (place, bool) {
+	if len(value) < minHole {
+		return place{}, false
+	}
+	return p.of(value)
 }
 
 func assistantMessage(response json.RawMessage) json.RawMessage {
 	return memberOf(memberOf(response, "output"), "message")
 }
 
+// memberOf returns the value of a member of a canonical object, nil for none.
+// Text that is no object has none, like in ledger.MemberSpans.
 func memberOf(object json.RawMessage, name string) json.RawMessage {
-	spans, err := ledger.MemberSpans(object)
-	if err != nil {
+	if len(object) < 2 || object[0] != '{' || object[len(object)-1] != '}' {
 		return nil
 	}
-	for _, s := range spans {
-		if s.Name == name {
-			return s.Value
+	var value json.RawMessage
+	for pos := 1; pos < len(object)-1; pos++ {
+		if object[pos] != '"' {
+			return nil
 		}
+		colon := ledger.SkipValue(object, pos)
+		if colon < 0 || colon >= len(object) || object[colon] != ':' {
+			return nil
+		}
+		end := ledger.SkipValue(object, colon+1)
+		if end < 0 || end >= len(object) {
+			return nil
+		}
+		if value == nil && string(object[pos+1:colon-1]) == name {
+			value = object[colon+1 : end]
+		}
+		pos = end
 	}
-	return nil
+	return value
 }
 
-// encodeDelta writes req as an extension of base, which was interaction
+// encodeDelta appends req as an extension of base, which was interaction
 // baseID; baseID -1 means that base is what run.started gives.
-func encodeDelta(req, base converse.Request, baseID int, known places) []byte {
+func encodeDelta(b []byte, req, base converse.Request, baseID int, known places) []byte {
 	var shared *converse.Thread
 	if baseID >= 0 {
 		shared = common(req.Messages, base.Messages)
 	}
-	b := ledger.AppendString([]byte(`{"digest":`), req.Digest())
+	added := req.Messages.Since(shared)
+	size := 512
+	for _, m := range added {
+		size += len(m) + 16
+	}
+	b = ledger.AppendString(append(slices.Grow(b, size), `{"digest":`...), req.Digest())
 	b = ledger.AppendString(append(b, `,"model":`...), req.Model)
 	b = strconv.AppendInt(append(b, `,"base":`...), int64(baseID), 10)
 	b = strconv.AppendInt(append(b, `,"kept":`...), int64(shared.Len()), 10)
 	b = append(b, `,"add":[`...)
-	for i, m := range req.Messages.Since(shared) {
+	for i, m := range added {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -139,7 +187,7 @@ func appendItem(b []byte, message json.RawMessage, first bool, known places) []b
 		return append(b, `{"s":1}`...)
 	}
 	if bytes.HasSuffix(message, []byte(`"role":"assistant"}`)) {
-		if at, found := known[ledger.Digest(message)]; found {
+		if at, found := known.of(message); found {
 			return append(strconv.AppendInt(append(b, `{"r":`...), int64(at.id), 10), '}')
 		}
 	}
@@ -165,6 +213,9 @@ func appendItem(b []byte, message json.RawMessage, first bool, known places) []b
 // cutHoles replaces the tool results in a message that were recorded before by
 // null.
 func cutHoles(message json.RawMessage, known places) (json.RawMessage, []hole) {
+	if len(known.at) == 0 || !bytes.Contains(message, []byte(`"toolResult":`)) {
+		return message, nil
+	}
 	var holes []hole
 	var out []byte
 	done := 0
@@ -172,7 +223,7 @@ func cutHoles(message json.RawMessage, known places) (json.RawMessage, []hole) {
 		for j, part := range ledger.Elements(memberOf(memberOf(block, "toolResult"), "content")) {
 			for _, name := range []string{"json", "text"} {
 				value := memberOf(part, name)
-				at, found := places(known).of(value)
+				at, found := known.ofResult(value)
 				if !found {
 					continue
 				}
@@ -183,15 +234,10 @@ func cutHoles(message json.RawMessage, known places) (json.RawMessage, []hole) {
 			}
 		}
 	}
-	return append(out, message[done:]...), holes
-}
-
-func (p places) of(value json.RawMessage) (place, bool) {
-	if len(value) < minHole {
-		return place{}, false
+	if len(holes) == 0 {
+		return message, nil
 	}
-	at, found := p[ledger.Digest(value)]
-	return at, found
+	return append(out, message[done:]...), holes
 }
 
 // offset returns where part, which is a piece of whole's memory, begins in it.

@@ -2,10 +2,10 @@ package recorder
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"investigator/internal/edge"
@@ -35,21 +35,21 @@ func jsonHeaders() map[string][]string {
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func status(code int) string {
-	return strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
+	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 
 // modelExchange makes request and response of a model call. It notes the
 // request as the base of the next one.
 func (w *Writer) modelExchange(call edge.Call, ret edge.Return, l *line) (request, response) {
-	stored := encodeDelta(call.Request, w.base, w.baseID, w.known)
-	req := request{Method: http.MethodPost, URL: callURL(call, ret), Headers: jsonHeaders(), Body: stored}
+	w.delta = encodeDelta(w.delta[:0], call.Request, w.base, w.baseID, w.known)
+	req := request{Method: http.MethodPost, URL: callURL(call, ret), Headers: w.json, Body: w.delta}
 	w.base, w.baseID = call.Request, w.count
 	if ret.Wire == nil || len(ret.Wire.Attempts) == 0 {
 		code := http.StatusOK
 		if ret.Failed {
 			code = failureStatus(ret.Body)
 		}
-		return req, response{Status: status(code), Code: code, Headers: jsonHeaders(), Body: body(ret.Body)}
+		return req, response{Status: status(code), Code: code, Headers: w.json, Body: body(ret.Body)}
 	}
 	tries := ret.Wire.Attempts
 	for _, a := range tries[:len(tries)-1] {
@@ -61,7 +61,7 @@ func (w *Writer) modelExchange(call edge.Call, ret edge.Return, l *line) (reques
 	}
 	got := response{Status: status(final.Code), Code: final.Code, Headers: keptHeaders(final.Header), Body: final.Body}
 	if ret.Origin == edge.Patched { // what came over the wire is not what the run saw
-		got.Headers, got.Body = jsonHeaders(), body(ret.Body)
+		got.Headers, got.Body = w.json, body(ret.Body)
 	}
 	return req, got
 }
@@ -92,13 +92,13 @@ func callURL(call edge.Call, ret edge.Return) string {
 	return modelURL + url.PathEscape(call.Request.Model) + "/converse"
 }
 
-func toolExchange(call edge.Call, ret edge.Return) (request, response) {
+func (w *Writer) toolExchange(call edge.Call, ret edge.Return) (request, response) {
 	code := http.StatusOK
 	if ret.Failed {
 		code = http.StatusInternalServerError
 	}
-	return request{Method: http.MethodPost, URL: toolURL + url.PathEscape(call.Use.Name), Headers: jsonHeaders(), Body: body(call.Use.Input)},
-		response{Status: status(code), Code: code, Headers: jsonHeaders(), Body: body(ret.Body)}
+	return request{Method: http.MethodPost, URL: toolURL + url.PathEscape(call.Use.Name), Headers: w.json, Body: body(call.Use.Input)},
+		response{Status: status(code), Code: code, Headers: w.json, Body: body(ret.Body)}
 }
 
 // removeNew takes back a file that Create made and could not complete.

@@ -155,7 +155,7 @@ func forge(t testing.TB, bodies ...string) []byte {
 	}
 	text := w.Bytes()
 	for _, b := range bodies {
-		text = append(text, w.finishLine([]byte(b))...)
+		text = append(text, w.finishLine([]byte(b), 0)...)
 	}
 	return text
 }

@@ -3,6 +3,7 @@ package recorder
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
@@ -41,7 +42,7 @@ type Taken struct {
 // After an error none of them is, and the Writer refuses what comes after.
 func (w *Writer) TookAll(list []Taken) error {
 	next := *w
-	text := make([]byte, 0, sizeOf(list))
+	text := slices.Grow(w.text[:0], sizeOf(list))
 	for _, t := range list {
 		var err error
 		if text, err = next.encode(text, t); err != nil {
@@ -55,8 +56,7 @@ func (w *Writer) TookAll(list []Taken) error {
 	if err := w.write(text, unchecked); err != nil {
 		return err
 	}
-	next.size = w.size
-	*w = next
+	w.become(next, text)
 	return nil
 }
 
@@ -79,13 +79,12 @@ func (w *Writer) encode(dst []byte, t Taken) ([]byte, error) {
 		return nil, fmt.Errorf("record event %d: %w", t.Events[0].Seq, err)
 	}
 	start := len(dst)
-	dst = l.append(dst)
-	text := next.finishLine(dst[start:])
-	if err := readsBack(text, l); err != nil {
+	dst = next.finishLine(l.append(dst), start)
+	if err := readsBack(dst[start:], l); err != nil {
 		return nil, fmt.Errorf("record event %d: %w", t.Events[0].Seq, err)
 	}
 	*w = next
-	return append(dst[:start], text...), nil
+	return dst, nil
 }
 
 // Finish seals and closes the cassette of a run that ended after its last
@@ -101,8 +100,7 @@ func (w *Writer) Finish(finished ledger.Event) error {
 	if err := w.write(next.appendSeal(nil, finished), unchecked); err != nil {
 		return err
 	}
-	next.size = w.size
-	*w = next
+	w.become(next, nil)
 	return w.Close()
 }
 

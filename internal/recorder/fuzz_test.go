@@ -202,10 +202,10 @@ func FuzzDelta(f *testing.F) {
 		}
 		start := p.begin.Request()
 		c := &conversation{random: rand.New(rand.NewPCG(seed, 1)), answers: map[int]json.RawMessage{}, results: map[int]json.RawMessage{},
-			requests: map[int]converse.Request{-1: start}, known: places{}}
+			requests: map[int]converse.Request{-1: start}, known: newPlaces()}
 		base, req := -1, start
 		for range turns {
-			text := encodeDelta(req, c.requests[base], base, c.known)
+			text := encodeDelta(nil, req, c.requests[base], base, c.known)
 			budget := 64 << 20
 			got, err := rebuild(text, func(id int) (converse.Request, error) { return c.requests[id], nil }, c, &budget)
 			if err != nil {

@@ -196,20 +196,30 @@ func (r *response) append(dst []byte) []byte {
 
 func appendHeaders(dst []byte, headers map[string][]string) []byte {
 	dst = append(dst, `,"headers":{`...)
-	for i, name := range slices.Sorted(maps.Keys(headers)) {
+	if len(headers) > 1 {
+		for i, name := range slices.Sorted(maps.Keys(headers)) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendHeader(dst, name, headers[name])
+		}
+		return append(dst, '}')
+	}
+	for name, values := range headers {
+		dst = appendHeader(dst, name, values)
+	}
+	return append(dst, '}')
+}
+
+func appendHeader(dst []byte, name string, values []string) []byte {
+	dst = append(appendText(dst, name), ':', '[')
+	for i, v := range values {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendText(dst, name), ':', '[')
-		for j, v := range headers[name] {
-			if j > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendText(dst, v)
-		}
-		dst = append(dst, ']')
+		dst = appendText(dst, v)
 	}
-	return append(dst, '}')
+	return append(dst, ']')
 }
 
 // duration returns took where go-vcr can read it as a duration, else "".

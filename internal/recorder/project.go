@@ -1,8 +1,10 @@
 package recorder
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"investigator/internal/converse"
 	"investigator/internal/edge"
@@ -25,8 +27,9 @@ type projected struct {
 }
 
 // use takes the next interaction and its events' types, with the data given
-// explicitly (nil where none is).
-func (p projector) use(types []string, given []json.RawMessage, l *line) (projector, projected, error) {
+// explicitly (nil where none is). A writer knows what it wants to come out; then
+// that itself is the data wherever it does.
+func (p projector) use(types []string, given []json.RawMessage, l *line, want []ledger.Event) (projector, projected, error) {
 	if l.kind() == edge.Model {
 		return p.model(types, given, &l.Response)
 	}
@@ -35,15 +38,31 @@ func (p projector) use(types []string, given []json.RawMessage, l *line) (projec
 		return p, out, fmt.Errorf("a tool returned that was not called")
 	}
 	out.call, p.pending = p.pending[0], p.pending[1:]
-	canon, err := ledger.Canon(l.Response.Body)
+	canon, err := ledger.InCanon(l.Response.Body)
 	if err != nil {
 		return p, out, fmt.Errorf("tool result: %w", err)
 	}
 	if types[0] == ledger.ToolReturned {
-		out.data[0] = loop.ReturnedData(out.call, edge.Return{Body: canon, Failed: l.Response.Code != 200})
+		ret := edge.Return{Body: canon, Failed: l.Response.Code != 200}
+		if want != nil && isReturned(want[0].Data, out.call, ret) {
+			out.data[0] = want[0].Data
+		} else {
+			out.data[0] = loop.ReturnedData(out.call, ret)
+		}
 	}
 	copyGiven(out.data, given)
 	return p, out, nil
+}
+
+// isReturned reports whether data is loop.ReturnedData, without putting that
+// together around the result.
+func isReturned(data json.RawMessage, call edge.Call, ret edge.Return) bool {
+	result := ret.Body
+	ret.Body = nil
+	frame := loop.ReturnedData(call, ret)
+	at := bytes.Index(frame, []byte(`"result":`)) + len(`"result":`)
+	end := at + len(result)
+	return len(data) == len(frame)+len(result) && bytes.Equal(data[:at], frame[:at]) && bytes.Equal(data[at:end], result) && bytes.Equal(data[end:], frame[at:])
 }
 
 func copyGiven(data, given []json.RawMessage) {
@@ -63,7 +82,7 @@ func (p projector) model(types []string, given []json.RawMessage, r *response) (
 		if given[0] == nil {
 			out.data[0], _ = answerOf(r.Body) // an error leaves it underived
 		}
-		if out.data[0] != nil {
+		if out.data[0] != nil && anyCall(types[1:]) {
 			p.pending = calls(p.turn, types[1:], out.data[0], out.data[1:])
 		}
 	}
@@ -83,6 +102,10 @@ func answerOf(body []byte) (json.RawMessage, error) {
 		return nil, err
 	}
 	return converse.Assemble(frames)
+}
+
+func anyCall(types []string) bool {
+	return slices.Contains(types, ledger.ToolCalled) // without one, no call is pending and none has data
 }
 
 // calls derives the tool.called events among types and returns the calls.

@@ -33,7 +33,7 @@ func sampleLine() *line {
 
 // summedLine is a line's text as it is written, without the newline.
 func summedLine(l *line) []byte {
-	return bytes.TrimSuffix((&Writer{}).finishLine(l.append(nil)), []byte("\n"))
+	return bytes.TrimSuffix((&Writer{}).finishLine(l.append(nil), 0), []byte("\n"))
 }
 
 // checkReads holds reads to the reader: what it accepts, decodeLine gives. It

@@ -34,12 +34,20 @@ type Writer struct {
 	seq     int
 	count   int // interactions
 	origins map[string]int
+	json    map[string][]string // the headers of what is JSON; never modified
 
 	project projector
 	base    converse.Request // of the last model interaction
 	baseID  int
 	known   places
+
+	text  []byte // room for lines
+	delta []byte // room for the stored request of one
 }
+
+// maxRoom is how much room for lines a Writer keeps from one to the next. A
+// process may have hundreds of them.
+const maxRoom = 128 << 10
 
 // Create makes a new cassette at path, mode 0600, and writes its header. The
 // header is on the disk when Create returns. It never opens a file that
@@ -79,7 +87,7 @@ func newWriter(path string, f file, p prepared) *Writer {
 	w := &Writer{
 		path: path, out: f, header: p.header, start: req, base: req, baseID: -1,
 		chain: sha256.Sum256(p.text), sum: ledger.Sum{}.Add(p.event), seq: 1,
-		origins: map[string]int{}, known: places{},
+		origins: map[string]int{}, json: jsonHeaders(), known: newPlaces(),
 	}
 	w.countStart()
 	return w
@@ -171,7 +179,7 @@ func (w *Writer) Took(call edge.Call, ret edge.Return, events []ledger.Event) er
 	if err != nil {
 		return fmt.Errorf("record event %d: %w", events[0].Seq, err)
 	}
-	text := next.finishLine(l.append(make([]byte, 0, l.room())))
+	text := next.finishLine(l.append(slices.Grow(w.text[:0], l.room())), 0)
 	written := text
 	if finished != nil {
 		text = next.appendSeal(text, events[len(events)-1])
@@ -179,12 +187,24 @@ func (w *Writer) Took(call edge.Call, ret edge.Return, events []ledger.Event) er
 	if err := w.write(text, func() error { return readsBack(written, l) }); err != nil {
 		return err
 	}
-	next.size = w.size
-	*w = next
+	w.become(next, text)
 	if finished != nil {
 		return w.Close()
 	}
 	return nil
+}
+
+// become moves w behind lines that were written. Their room is kept for the
+// next ones.
+func (w *Writer) become(next Writer, text []byte) {
+	next.size, next.text = w.size, text[:0]
+	if cap(next.text) > maxRoom {
+		next.text = nil
+	}
+	if cap(next.delta) > maxRoom {
+		next.delta = nil
+	}
+	*w = next
 }
 
 func (w *Writer) ready(events []ledger.Event) error {
@@ -205,15 +225,15 @@ func (w *Writer) ready(events []ledger.Event) error {
 }
 
 // line makes the interaction of a return, and the Writer as it will be once
-// the line is written.
+// the line is written. What later lines may refer to and the origins are noted
+// once for both: a Writer whose line could not be written takes no other.
 func (w *Writer) line(call edge.Call, ret edge.Return, events []ledger.Event) (Writer, *line, error) {
 	next := *w
-	next.origins = maps.Clone(w.origins)
 	l := &line{ID: w.count, X: aside{Seq: events[0].Seq, Origin: string(ret.Origin), At: valid(ret.At), Took: valid(ret.Took)}}
 	if call.Kind == edge.Model {
 		l.Request, l.Response = next.modelExchange(call, ret, l)
 	} else {
-		l.Request, l.Response = toolExchange(call, ret)
+		l.Request, l.Response = w.toolExchange(call, ret)
 	}
 	l.Response.Duration = duration(l.X.Took)
 	if err := noSecrets(l, ret); err != nil {
@@ -235,21 +255,22 @@ func (w *Writer) addEvents(l *line, before projector, events []ledger.Event) err
 		types[i] = e.Type
 	}
 	given := make([]json.RawMessage, len(events))
-	after, derived, err := before.use(types, given, l)
+	after, derived, err := before.use(types, given, l, events)
 	if err != nil {
 		return err
 	}
 	complete := true
+	l.X.Events = make([]entry, len(events))
 	for i, e := range events {
 		w.sum = w.sum.Add(e)
-		l.X.Events = append(l.X.Events, entry{Type: e.Type, In: e.In, Sum: w.sum.String()})
+		l.X.Events[i] = entry{Type: e.Type, In: e.In, Sum: w.sum.String()}
 		if !bytes.Equal(derived.data[i], e.Data) {
 			text := string(e.Data)
 			given[i], l.X.Events[i].Data, complete = e.Data, &text, false
 		}
 	}
 	if !complete {
-		after, _, err = before.use(types, given, l)
+		after, _, err = before.use(types, given, l, nil)
 	}
 	w.project = after
 	return err
@@ -287,11 +308,11 @@ func noSecrets(l *line, ret edge.Return) error {
 	return nil
 }
 
-// finishLine adds the line's sum.
-func (w *Writer) finishLine(text []byte) []byte {
+// finishLine adds the sum of the line that begins at start.
+func (w *Writer) finishLine(text []byte, start int) []byte {
 	h := sha256.New()
 	h.Write(w.chain[:])
-	h.Write(text)
+	h.Write(text[start:])
 	h.Sum(w.chain[:0])
 	text = append(text, sumMember...)
 	text = hex.AppendEncode(text, w.chain[:])
@@ -325,20 +346,19 @@ func (w *Writer) appendSeal(text []byte, finished ledger.Event) []byte {
 func unchecked() error { return nil }
 
 // write puts whole lines at the end of the file, durably, or takes back what
-// it can. The check runs while the disk is at work; lines that do not pass it
-// are taken back, and no return is applied before both are done.
+// it can. Lines that do not pass the check are not written.
 func (w *Writer) write(text []byte, check func() error) error {
-	checked := make(chan error, 1)
-	go func() { checked <- check() }()
+	err := check()
+	if err != nil {
+		w.err = &WriteError{File: w.path, Event: w.seq + 1, Kept: w.seq, Err: err}
+		return w.err
+	}
 	n, err := w.out.Write(text)
 	if err == nil && n < len(text) {
 		err = io.ErrShortWrite
 	}
 	if err == nil {
 		err = w.out.Sync()
-	}
-	if bad := <-checked; err == nil {
-		err = bad
 	}
 	if err == nil {
 		w.size += int64(len(text))

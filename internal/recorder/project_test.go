@@ -1,0 +1,82 @@
+package recorder
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"investigator/internal/converse"
+	"investigator/internal/edge"
+	"investigator/internal/ledger"
+	"investigator/internal/loop"
+)
+
+// FuzzIsReturned holds the test of a tool.returned's data to the data itself.
+func FuzzIsReturned(f *testing.F) {
+	f.Add("read", `{"rows":[1]}`, 1, 0, false, uint16(3), "x")
+	f.Add(`"result":`, `"text \"result\":"`, 12, 3, true, uint16(0), "")
+	f.Fuzz(func(t *testing.T, name, result string, turn, pos int, failed bool, at uint16, put string) {
+		call := edge.Call{Kind: edge.Tool, Turn: turn, Pos: pos, Use: converse.ToolUse{Name: name}}
+		ret := edge.Return{Body: json.RawMessage(result), Failed: failed}
+		data := loop.ReturnedData(call, ret)
+		if !isReturned(data, call, ret) {
+			t.Fatalf("%s is not taken for itself", data)
+		}
+		from := int(at) % len(data)
+		changed := append(append(bytes.Clone(data[:from]), put...), data[from:]...)
+		if got := isReturned(changed, call, ret); got != bytes.Equal(changed, data) {
+			t.Fatalf("%s is taken for %s", changed, data)
+		}
+		changed = append(bytes.Clone(data[:from]), data[from+1:]...)
+		if isReturned(changed, call, ret) {
+			t.Fatalf("%s is taken for %s", changed, data)
+		}
+	})
+}
+
+// FuzzMemberOf holds the looking up of a member to the list of all of them.
+func FuzzMemberOf(f *testing.F) {
+	f.Add([]byte(`{"a":1,"b":{"c":[1,"x"]},"":null}`), "b")
+	f.Add([]byte(`{"a":1,"a":2}`), "a")
+	f.Add([]byte(`{"a":1,"b"}`), "a")
+	f.Add([]byte(`{"a\"":"}","b":""}`), "b")
+	f.Add([]byte(`{"a":1`), "a")
+	f.Fuzz(func(t *testing.T, object []byte, name string) {
+		var want []byte
+		spans, _ := ledger.MemberSpans(object)
+		for _, s := range spans {
+			if s.Name == name {
+				want = s.Value
+				break
+			}
+		}
+		got := memberOf(object, name)
+		if !bytes.Equal(got, want) || (got == nil) != (want == nil) {
+			t.Fatalf("member %q of %s: %q, want %q", name, object, got, want)
+		}
+	})
+}
+
+// A call whose turn is read to have none pending is refused, whether or not the
+// turn was looked into.
+func TestResultsWithoutACallAreRefused(t *testing.T) {
+	answer := &line{Request: request{URL: ruleURL}, Response: response{Code: 200,
+		Body: body(`{"output":{"message":{"content":[{"toolUse":{"input":{},"name":"read","toolUseId":"a"}}],"role":"assistant"}},"stopReason":"tool_use"}`)}}
+	result := &line{Request: request{URL: toolURL + "read"}, Response: response{Code: 200, Body: body(`{}`)}}
+	for name, types := range map[string][]string{"no call": {ledger.ModelResponded}, "refused": {ledger.ModelResponded, ledger.ToolRefused}} {
+		p, _, err := projector{}.use(types, make([]json.RawMessage, len(types)), answer, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.use([]string{ledger.ToolReturned}, make([]json.RawMessage, 1), result, nil); err == nil {
+			t.Errorf("%s: a result is taken", name)
+		}
+	}
+	p, derived, err := projector{}.use([]string{ledger.ModelResponded, ledger.ToolCalled}, make([]json.RawMessage, 2), answer, nil)
+	if err != nil || derived.data[1] == nil {
+		t.Fatalf("%s, %v", derived.data, err)
+	}
+	if _, _, err := p.use([]string{ledger.ToolReturned}, make([]json.RawMessage, 1), result, nil); err != nil {
+		t.Errorf("the result of a call: %v", err)
+	}
+}
