@@ -19,14 +19,21 @@ func marks(w uint64, c byte) uint64 {
 	return (w - ones) & ^w & highs
 }
 
+// stops sets the high bit of the bytes of w that end a run of plain text: quotes
+// and backslashes, and control characters. Flipping one bit puts the quote behind
+// the last control character, so that one comparison finds both.
+func stops(w uint64) uint64 {
+	x, y := w^0x02*ones, w^'\\'*ones
+	return ((x-0x21*ones)&^x | (y-ones)&^y) & highs
+}
+
 // plainEnd returns the offset of the first quote, backslash or control character
 // from pos on, and whether all before it is ASCII.
 func plainEnd(b []byte, pos int) (end int, ascii bool) {
 	var seen uint64
 	for ; pos+8 <= len(b); pos += 8 {
 		w := binary.LittleEndian.Uint64(b[pos:])
-		controls := (w - 0x20*ones) & ^w & highs
-		if stop := marks(w, '"') | marks(w, '\\') | controls; stop != 0 {
+		if stop := stops(w); stop != 0 {
 			n := bits.TrailingZeros64(stop)
 			return pos + n/8, (seen|w&(1<<(n-7)-1))&highs == 0
 		}
