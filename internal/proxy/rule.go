@@ -24,7 +24,7 @@ func (RuleUpstream) Do(r *http.Request, body []byte) (*http.Response, error) {
 	route, _ := foreign.ParseRoute(r.URL.EscapedPath())
 	asked, err := foreign.ReadRequest(route, body)
 	if err != nil {
-		return nil, err
+		return refused(foreign.Asked{Route: route}, err.Error()), nil
 	}
 	switch route.Op {
 	case foreign.OpCountTokens:
@@ -35,13 +35,18 @@ func (RuleUpstream) Do(r *http.Request, body []byte) (*http.Response, error) {
 	req, err := asked.ToConverse()
 	if err != nil {
 		text := "the rule model speaks Converse, Anthropic's Messages and OpenAI's Chat Completions: " + err.Error()
-		return response(http.StatusBadRequest, "ValidationException", foreign.EncodeFailure(asked, "ValidationException", text)), nil
+		return refused(asked, text), nil
 	}
 	e, err := foreign.Encode(asked, rule.Respond(req))
 	if err != nil {
 		return nil, err
 	}
 	return response(http.StatusOK, "", e), nil
+}
+
+func refused(a foreign.Asked, text string) *http.Response {
+	const name = "ValidationException"
+	return response(http.StatusBadRequest, name, foreign.EncodeFailure(a, name, text))
 }
 
 func whole(body []byte) *http.Response {
