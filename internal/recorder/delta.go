@@ -213,7 +213,7 @@ func appendItem(b []byte, message json.RawMessage, first bool, known places) []b
 // cutHoles replaces the tool results in a message that were recorded before by
 // null.
 func cutHoles(message json.RawMessage, known places) (json.RawMessage, []hole) {
-	if len(known.at) == 0 || !bytes.Contains(message, []byte(`"toolResult":`)) {
+	if !mayHoldResult(message) {
 		return message, nil
 	}
 	var holes []hole
@@ -238,6 +238,33 @@ func cutHoles(message json.RawMessage, known places) (json.RawMessage, []hole) {
 		return message, nil
 	}
 	return append(out, message[done:]...), holes
+}
+
+// mayHoldResult reports whether a message may hold a tool result. It looks at
+// the names in each content block, in one pass over a message that is mostly
+// one long text.
+func mayHoldResult(message json.RawMessage) bool {
+	const head, end = `{"content":[`, `],"role":`
+	if !bytes.HasPrefix(message, []byte(head)) {
+		return true
+	}
+	pos := len(head)
+	for pos < len(message) && message[pos] == '{' {
+		for pos < len(message) && message[pos] != '}' {
+			pos++ // the brace or a comma
+			colon := ledger.SkipValue(message, pos)
+			if colon < 0 || message[pos] != '"' || string(message[pos+1:colon-1]) == "toolResult" {
+				return true
+			}
+			if pos = ledger.SkipValue(message, colon+1); pos < 0 {
+				return true
+			}
+		}
+		if pos++; pos < len(message) && message[pos] == ',' {
+			pos++
+		}
+	}
+	return !bytes.HasPrefix(message[min(pos, len(message)):], []byte(end))
 }
 
 // offset returns where part, which is a piece of whole's memory, begins in it.

@@ -80,3 +80,39 @@ func TestResultsWithoutACallAreRefused(t *testing.T) {
 		t.Errorf("the result of a call: %v", err)
 	}
 }
+
+// FuzzMayHoldResult holds the quick look at a message to the whole one: it
+// misses no tool result.
+func FuzzMayHoldResult(f *testing.F) {
+	for _, s := range []string{`{"content":[{"text":"a"}],"role":"user"}`, `{"content":[{"a":1,"toolResult":{}}],"role":"user"}`, `{"content":[],"role":"user"}`,
+		`{"content":[{"text":"\"toolResult\":"},{"cachePoint":{"type":"default"}}],"role":"user"}`, `{"content":[{},{"toolResult":[]}],"role":"user"}`,
+		`{"content":"x","role":"user"}`, `{"content":[{"text":"a"},1,{"toolResult":{}}],"role":"user"}`, `{"a":[],"content":[{"toolResult":{}}]}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		message, err := ledger.Canon(b)
+		if err != nil {
+			return
+		}
+		if mayHoldResult(message) {
+			return
+		}
+		for _, block := range ledger.Elements(memberOf(message, "content")) {
+			if memberOf(block, "toolResult") != nil {
+				t.Fatalf("a result is missed in %s", message)
+			}
+		}
+	})
+}
+
+func TestTextHoldsNoResult(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"content":[{"text":"a \"toolResult\":"},{"image":{"a":[{"toolResult":1}]}}],"role":"user"}`: false,
+		`{"content":[],"role":"user"}`:                                     false,
+		`{"content":[{"text":"a"},{"b":1,"toolResult":{}}],"role":"user"}`: true,
+	} {
+		if got := mayHoldResult(json.RawMessage(text)); got != want {
+			t.Errorf("%s may hold a result: %v", text, got)
+		}
+	}
+}
