@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"investigator/internal/converse"
 	"investigator/internal/edge"
@@ -86,11 +87,20 @@ func final(turn converse.Turn) bool {
 	})
 }
 
+// IsInserted reports whether a call's id is one that an Insert gives at event
+// seq.
+func IsInserted(id string, seq int) bool {
+	own := insertedID(seq)
+	return id == own || strings.HasPrefix(id, own+"-")
+}
+
+func insertedID(seq int) string { return fmt.Sprintf("inserted-%d", seq) }
+
 // freshID is an id that no call of the turn has.
 func (s *edit) freshID(turn converse.Turn) string {
-	id := fmt.Sprintf("inserted-%d", s.event.Seq)
+	id := insertedID(s.event.Seq)
 	for n := 2; slices.ContainsFunc(turn.ToolUses, func(u converse.ToolUse) bool { return u.ID == id }); n++ {
-		id = fmt.Sprintf("inserted-%d-%d", s.event.Seq, n)
+		id = fmt.Sprintf("%s-%d", insertedID(s.event.Seq), n)
 	}
 	return id
 }

@@ -119,3 +119,32 @@ func TestInsertDropsMalformedInputs(t *testing.T) {
 		t.Errorf("a text is left without its call: %s", cut.Event.Data)
 	}
 }
+
+// TestInsertIntoAForeignRun: agents that are not ours name their tools in the
+// shapes of other APIs.
+func TestInsertIntoAForeignRun(t *testing.T) {
+	for name, request := range map[string]string{
+		"Converse":  `{"toolConfig":{"tools":[{"cachePoint":{"type":"default"}},{"toolSpec":{"name":"list_deploys"}}]}}`,
+		"Anthropic": `{"tools":[{"name":"get_time"},{"name":"list_deploys","input_schema":{}}]}`,
+		"OpenAI":    `{"tools":[{"type":"function","function":{"name":"list_deploys"}}]}`,
+	} {
+		events := []ledger.Event{{Seq: 1, Type: ledger.RunStarted, Data: json.RawMessage(`{"request":` + request + `}`)}, responded("end_turn", textHi)}
+		events[1].Seq = 2
+		patch := InsertCall("list_deploys", json.RawMessage(`{}`), json.RawMessage(`{}`)).For(2)
+		if err := patch.CheckIn(events); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		patch.Insert.Tool = "restart"
+		if err := patch.CheckIn(events); err == nil || !strings.Contains(err.Error(), `no tool "restart"`) {
+			t.Errorf("%s: a tool that is not offered: %v", name, err)
+		}
+	}
+}
+
+func TestIsInserted(t *testing.T) {
+	for id, want := range map[string]bool{"inserted-7": true, "inserted-7-2": true, "inserted-71": false, "inserted-": false, "tooluse_1": false} {
+		if got := IsInserted(id, 7); got != want {
+			t.Errorf("%q: %v", id, got)
+		}
+	}
+}

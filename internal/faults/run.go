@@ -89,15 +89,20 @@ func answerTo(events []ledger.Event) int {
 // offered makes sure that an inserted call is of a tool the model has: Bedrock
 // takes no history of tools that the request does not define.
 func offered(events []ledger.Event, tool string) *Error {
+	type spec struct {
+		Name string `json:"name"`
+	}
 	var start struct {
 		Request struct {
 			ToolConfig struct {
 				Tools []struct {
-					ToolSpec struct {
-						Name string `json:"name"`
-					} `json:"toolSpec"`
+					ToolSpec spec `json:"toolSpec"`
 				} `json:"tools"`
 			} `json:"toolConfig"`
+			Tools []struct { // of foreign agents: Anthropic's and OpenAI's
+				spec
+				Function spec `json:"function"`
+			} `json:"tools"`
 		} `json:"request"`
 	}
 	if err := json.Unmarshal(events[0].Data, &start); err != nil {
@@ -106,6 +111,9 @@ func offered(events []ledger.Event, tool string) *Error {
 	var names []string
 	for _, t := range start.Request.ToolConfig.Tools {
 		names = append(names, t.ToolSpec.Name)
+	}
+	for _, t := range start.Request.Tools {
+		names = append(names, t.Name+t.Function.Name) // a tool has one of the two
 	}
 	if slices.Contains(names, tool) {
 		return nil

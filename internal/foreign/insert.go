@@ -24,7 +24,8 @@ type Insertion struct {
 	Added   []Added
 }
 
-func (i Insertion) holds(id string) bool {
+// Holds reports whether a call was added.
+func (i Insertion) Holds(id string) bool {
 	return slices.ContainsFunc(i.Added, func(a Added) bool { return a.Use.ID == id })
 }
 
@@ -32,7 +33,7 @@ func (i Insertion) holds(id string) bool {
 // answer then, and never sees the turn: what follows it is its answer.
 func (i Insertion) Whole() bool {
 	turn, err := converse.ParseTurn(i.Turn)
-	return err == nil && !slices.ContainsFunc(turn.ToolUses, func(u converse.ToolUse) bool { return !i.holds(u.ID) })
+	return err == nil && !slices.ContainsFunc(turn.ToolUses, func(u converse.ToolUse) bool { return !i.Holds(u.ID) })
 }
 
 // Without is the turn as the agent sees it: without the added calls.
@@ -43,7 +44,7 @@ func (i Insertion) Without() json.RawMessage {
 	}
 	blocks := []json.RawMessage{}
 	for _, b := range turn.Blocks {
-		if use := member(b, "toolUse"); use == nil || !i.holds(stringOf(member(use, "toolUseId"))) {
+		if use := member(b, "toolUse"); use == nil || !i.Holds(stringOf(member(use, "toolUseId"))) {
 			blocks = append(blocks, b)
 		}
 	}

@@ -51,6 +51,10 @@ type forking struct {
 	before foreign.Projector // the run before that call
 	runs   *runs
 
+	inserted *foreign.Insertion // into the patched turn and every later request; nil if nothing is
+	asItCame bool               // the agent gets the recorded turn
+	told     bool               // the inserted results are recorded
+
 	fmu    sync.Mutex
 	run    *run
 	out    Forked
@@ -79,13 +83,14 @@ func newForking(p *Proxy) (*forking, error) {
 	if f.edited, err = o.Patch.Apply(f.event); err != nil {
 		return nil, err
 	}
-	if f.edited.Inserted != nil {
-		return nil, errors.New("fork: a foreign agent's own tools answer its calls, so a call cannot be inserted with its result; patch the model turn instead")
-	}
 	f.out.Notes = f.edited.Notes
 	if err := f.locate(); err != nil {
 		return nil, err
 	}
+	if err := f.insertion(); err != nil {
+		return nil, err
+	}
+	f.tapes[0].upTo(f.at)
 	f.runs = newRuns(p, RecordOptions{Create: func(int, recorder.Header) (*recorder.Writer, error) { return nil, errors.New("a fork has one run") }, Durable: true})
 	return f, nil
 }
@@ -120,6 +125,10 @@ func (f *forking) onStart() bool  { return f.o.Patch.At == 1 }
 func (f *forking) onResult() bool { return f.place.seq > 0 }
 func (f *forking) onTurn() bool   { return !f.onStart() && !f.onResult() }
 
+// wholeTurn reports whether the agent never sees the patched turn, because it
+// calls nothing but what was inserted: the model's next answer is the agent's.
+func (f *forking) wholeTurn() bool { return f.inserted != nil && f.inserted.Whole() }
+
 func (f *forking) serve(ctx context.Context, c *call, w *writer) {
 	c = f.patch(c) // where the parent is a fork itself
 	f.fmu.Lock()
@@ -140,7 +149,7 @@ func (f *forking) serve(ctx context.Context, c *call, w *writer) {
 		f.refuse(c, w, Divergence{Cassette: f.o.Parent.Name(), Cause: "the request belongs to another conversation than the one that was forked"})
 		return
 	}
-	if f.passed && f.onTurn() && c.key == f.tapes[0].calls[f.at].key {
+	if f.passed && f.onTurn() && !f.wholeTurn() && c.key == f.tapes[0].calls[f.at].key {
 		f.fmu.Unlock()
 		f.patchedTurn(c, nil, w) // the client tries again
 		return
@@ -153,21 +162,30 @@ func (f *forking) serve(ctx context.Context, c *call, w *writer) {
 	}
 	if err == nil && first && f.onTurn() {
 		err = f.turn(patched)
-		f.fmu.Unlock()
-		f.patchedTurn(patched, err, w)
-		return
+		if err != nil || !f.wholeTurn() {
+			f.fmu.Unlock()
+			f.patchedTurn(patched, err, w)
+			return
+		}
 	}
-	if err == nil && !f.o.Live {
+	var lacks *Divergence
+	if err == nil && f.inserted != nil {
+		patched, lacks, err = f.insert(patched)
+	}
+	if err == nil && lacks == nil && !f.o.Live {
 		f.halt(patched, w)
 		f.fmu.Unlock()
 		return
 	}
 	f.fmu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		f.trouble(c, err, w)
-		return
+	case lacks != nil:
+		f.unplaced(c, w, *lacks)
+	default:
+		f.goOn(ctx, patched, w)
 	}
-	f.goOn(ctx, patched, w)
 }
 
 func (f *forking) trouble(c *call, err error, w *writer) {
@@ -205,6 +223,11 @@ func (f *forking) patchedCall(c *call) (*call, error) {
 	default:
 		return c, nil
 	}
+	return f.asPatched(c, a)
+}
+
+// asPatched is a call with another request, one that Bedrock does not refuse.
+func (f *forking) asPatched(c *call, a foreign.Asked) (*call, error) {
 	if a.Dialect == foreign.Converse {
 		if v := faults.CheckConversation(a.Request.Messages); len(v) > 0 {
 			return nil, fmt.Errorf("fork at %d: Bedrock would refuse the conversation: %s", f.o.Patch.At, v[0])
@@ -293,6 +316,8 @@ func (f *forking) results(c *call) error {
 		}
 		if a.Call.Seq == f.place.seq {
 			a = a.WithReturn(f.edited.Return)
+		} else if r, kept := f.keptReturn(a); kept {
+			a = a.WithReturn(r)
 		}
 		list = append(list, recorder.Taken(a.Taken))
 	}
@@ -336,12 +361,7 @@ func (f *forking) patchedTurn(c *call, err error, w *writer) {
 		w.fail(c.Asked, max(failure.Status, 400), failure.Name, failure.Message)
 		return
 	}
-	e, err := foreign.Encode(c.Asked, r.Body)
-	if err != nil {
-		f.trouble(c, err, w)
-		return
-	}
-	w.whole(http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body)
+	f.asTheAgentSeesIt(c, w)
 }
 
 // halt refuses the next model call and says what it would have been.
@@ -365,7 +385,7 @@ func (f *forking) halt(c *call, w *writer) {
 // counterpart is the parent's call in the place of the halted one.
 func (f *forking) counterpart() *taped {
 	at := f.at
-	if f.onTurn() {
+	if f.onTurn() && !f.wholeTurn() {
 		at++
 	}
 	if calls := f.tapes[0].calls; at < len(calls) {

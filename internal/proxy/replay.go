@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -28,6 +27,8 @@ type taped struct {
 	named []place    // its tool results
 	made  bool       // its answer never went over a wire and has to be encoded
 	used  bool
+
+	inserted *foreign.Insertion // what a fork added to its answer
 }
 
 // place says which event a block of a request came from.
@@ -40,15 +41,8 @@ type place struct {
 type tape struct {
 	c       *recorder.Cassette
 	calls   []*taped
-	patches []patched
-}
-
-// patched is a tool result that a fork edited. The agent still sends its own,
-// so it is edited again on the way to the tape.
-type patched struct {
-	at     place
-	body   json.RawMessage
-	failed bool
+	patches []patched           // of a fork, by event
+	carry   map[ledger.Sum]bool // the conversations that hold one of them
 }
 
 // replaying answers from cassettes.
@@ -85,7 +79,7 @@ func (m *replaying) load(c *recorder.Cassette) error {
 	if c.Foreign() == nil {
 		return fmt.Errorf("replay %s: it is a run of investigator's own loop: investigator replay %s", c.Name(), c.Name())
 	}
-	t := &tape{c: c}
+	t := &tape{c: c, carry: map[ledger.Sum]bool{}}
 	sums := map[*converse.Thread]ledger.Sum{}
 	_, err := engine.ForeignCalls(c, func(f engine.ForeignCall) error {
 		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route, exact: exactOf(f.Asked)}
@@ -93,12 +87,15 @@ func (m *replaying) load(c *recorder.Cassette) error {
 		call.made = err != nil || f.Wire.Origin == edge.Patched
 		call.sum = threadSum(sums, f.Asked.Request.Messages)
 		call.key = foreign.Key(f.Asked, call.sum)
-		for _, a := range f.Answered {
-			at := place{a.Result.Message, a.Result.Block, a.Call.Seq, a.Call.Use.Name}
-			call.named = append(call.named, at)
-			if origin, err := c.Origin(at.seq); err == nil && origin == edge.Patched {
-				t.patches = append(t.patches, patched{at, a.Result.Body, a.Result.Failed})
+		var inserted *foreign.Insertion
+		if f.Wire.Origin == edge.Patched {
+			if inserted, err = insertionAt(c, f.Seq, f.Asked.Request.Messages.Len()); err != nil {
+				return err
 			}
+		}
+		t.note(call, f.Answered, inserted)
+		if len(t.patches) > 0 && call.index >= t.patches[0].from {
+			t.carry[call.sum] = true
 		}
 		t.calls = append(t.calls, call)
 		m.byKey[call.key] = append(m.byKey[call.key], call)
@@ -175,7 +172,7 @@ func (m *replaying) patch(c *call) *call {
 		}
 		a := c.Asked
 		for _, p := range t.patches {
-			a = a.SetResult(foreign.Result{Message: p.at.message, Block: p.at.block}, p.body, p.failed)
+			a = p.apply(a)
 		}
 		if p := newCall(a, c.raw, c.header, c.At); len(m.byKey[p.key]) > 0 || t.follows(p) {
 			p.raw = a.Request.Body()
@@ -185,14 +182,14 @@ func (m *replaying) patch(c *call) *call {
 	return c
 }
 
-// follows reports whether a request's conversation goes on from the last
-// recorded one.
+// follows reports whether a request's conversation goes on from a patched one,
+// or from the last recorded one.
 func (t *tape) follows(c *call) bool {
 	if len(t.calls) == 0 {
 		return false
 	}
 	last := t.calls[len(t.calls)-1].sum
-	return slices.Contains(c.sums, last)
+	return slices.ContainsFunc(c.sums, func(s ledger.Sum) bool { return s == last || t.carry[s] })
 }
 
 // take finds the recorded call of a request and marks it as used.
@@ -324,7 +321,11 @@ func recordedAnswer(a foreign.Asked, t *taped) (wireAnswer, bool, error) {
 	}
 	if event.Type == ledger.ModelResponded {
 		if t.made {
-			e, err := foreign.Encode(a, event.Data)
+			body := event.Data
+			if t.inserted != nil {
+				body = t.inserted.Without()
+			}
+			e, err := foreign.Encode(a, body)
 			return wireAnswer{http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body}, false, err
 		}
 		return out, false, nil

@@ -21,6 +21,7 @@ type door struct {
 	frame string                                        // the request, %s for its messages
 	turn  func(t *testing.T, said converse.Turn) string // the model's turn as a message
 	tool  func(id, text string) string                  // a result
+	then  string                                        // a further question, "" for none
 	group func(results []string) string                 // the message or messages of a turn's results
 }
 
@@ -98,12 +99,12 @@ func weather(temp int) answers {
 	}
 }
 
-// loop runs the agent and returns its last words, or the answer that was no
-// turn.
+// loop runs the agent and returns what the model said, or the answer that was
+// no turn.
 func (d door) loop(t *testing.T, url string, tools answers) (text string, code int) {
 	t.Helper()
-	messages := wordsUser
-	for range 8 {
+	messages, then := wordsUser, d.then
+	for range 12 {
 		code, _, body := post(t, url, d.path, fmt.Sprintf(d.frame, messages))
 		if code != http.StatusOK {
 			return body, code
@@ -121,8 +122,13 @@ func (d door) loop(t *testing.T, url string, tools answers) (text string, code i
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(turn.ToolUses) == 0 {
-			return turn.Text(), code
+		if text += turn.Text(); len(turn.ToolUses) == 0 {
+			if then == "" {
+				return text, code
+			}
+			messages += "," + d.turn(t, turn) + "," + then
+			text, then = text+" ", ""
+			continue
 		}
 		var results []string
 		for _, u := range turn.ToolUses {
