@@ -27,11 +27,10 @@ func NewRest(object json.RawMessage) (Rest, error) {
 	if err != nil {
 		return Rest{}, fmt.Errorf("read request members: %w", err)
 	}
-	members, err := Members(body)
-	if err != nil {
-		return Rest{}, fmt.Errorf("read request members: %w", err)
+	if body[0] != '{' {
+		return Rest{}, fmt.Errorf("read request members: expected an object, found %.20s", body)
 	}
-	if _, found := members["messages"]; found {
+	if member(body, "messages") != nil {
 		return Rest{}, fmt.Errorf(`read request members: "messages" belongs to the thread`)
 	}
 	return Rest{body: body, sum: ledger.Digest(body), points: cachePoints(body)}, nil
@@ -45,9 +44,7 @@ const maxCachePoints = 4
 func cachePoints(body json.RawMessage) int {
 	n := 0
 	for _, list := range []json.RawMessage{member(body, "system"), member(member(body, "toolConfig"), "tools")} {
-		var blocks []json.RawMessage
-		_ = json.Unmarshal(list, &blocks) // no list holds no cache points
-		for _, b := range blocks {
+		for _, b := range ledger.Elements(list) {
 			if member(b, "cachePoint") != nil {
 				n++
 			}

@@ -73,48 +73,40 @@ type Extension struct {
 }
 
 // Normalize reads a Converse response body and returns its canonical form
-// without durations. Members it does not know are kept. An error says what is
-// missing: a response without output.message or without a stopReason is not an
-// answer, even with status 200.
+// without durations, in fresh memory. Members it does not know are kept. An error
+// says what is missing: a response without output.message or without a stopReason
+// is not an answer, even with status 200.
 func Normalize(body []byte) (json.RawMessage, error) {
-	canon, err := ledger.Canon(body)
-	if err != nil {
-		return nil, fmt.Errorf("read model response: %w", err)
-	}
-	spans, err := ledger.MemberSpans(canon)
-	if err != nil {
-		return nil, fmt.Errorf("read model response: %w", err)
-	}
-	out := []byte{'{'}
-	for _, m := range spans {
-		if m.Name == "metrics" || m.Name == extension {
-			continue
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, canon[m.Start:m.End]...)
-	}
-	return checked(append(out, '}'))
+	turn, err := NormalizeTurn(body)
+	return turn.Raw, err
 }
 
-// checked makes sure that a normalised response can be read as a turn, and
-// moves tool inputs that are no objects to the extension.
-func checked(body json.RawMessage) (json.RawMessage, error) {
-	turn, err := ParseTurn(body)
+// NormalizeTurn is Normalize for a caller that needs the turn too: its Raw is
+// what Normalize returns, and it has not to be parsed again.
+func NormalizeTurn(body []byte) (Turn, error) {
+	canon, err := ledger.InCanon(body)
 	if err != nil {
-		return nil, err
+		return Turn{}, fmt.Errorf("read model response: %w", err)
+	}
+	own, err := ledger.Without(canon, "metrics", extension)
+	if err != nil {
+		return Turn{}, fmt.Errorf("read model response: %w", err)
+	}
+	turn, err := ParseCanonical(own)
+	if err != nil {
+		return Turn{}, err
 	}
 	for _, use := range turn.ToolUses {
 		if use.Input[0] != '{' {
 			return divertInputs(turn)
 		}
 	}
-	return body, nil
+	return turn, nil
 }
 
-// divertInputs rewrites a response whose tool inputs are not all objects.
-func divertInputs(turn Turn) (json.RawMessage, error) {
+// divertInputs moves the tool inputs of a response that are no objects to its
+// extension.
+func divertInputs(turn Turn) (Turn, error) {
 	var ext Extension
 	blocks := slices.Clone(turn.Blocks)
 	for i, block := range turn.Blocks {
@@ -127,10 +119,16 @@ func divertInputs(turn Turn) (json.RawMessage, error) {
 		}
 		ext.Malformed[fmt.Sprint(i)] = string(use.Input)
 		if blocks[i], err = withToolUse(block, "input", json.RawMessage(`{}`)); err != nil {
-			return nil, err
+			return Turn{}, err
 		}
 	}
-	return withBlocks(turn.Raw, blocks, ext)
+	body, err := withBlocks(turn.Raw, blocks, ext)
+	if err != nil {
+		return Turn{}, err
+	}
+	turn.Raw, turn.Message, turn.ToolUses = body, messageOf(body), nil
+	turn.Blocks = ledger.Elements(member(turn.Message, "content"))
+	return turn, turn.addCalls(&ext)
 }
 
 // withToolUse returns a toolUse block with one member of the call replaced.
@@ -178,175 +176,6 @@ func withBlocks(raw json.RawMessage, blocks []json.RawMessage, ext Extension) (j
 		}
 	}
 	return ledger.CanonValue(members)
-}
-
-// response is the part of a Converse response that the loop acts on.
-type response struct {
-	Output *struct {
-		Message *said `json:"message"`
-	} `json:"output"`
-	StopReason *string    `json:"stopReason"`
-	Usage      Usage      `json:"usage"`
-	Extension  *Extension `json:"investigator"`
-}
-
-type said struct {
-	Content []json.RawMessage `json:"content"`
-	Role    string            `json:"role"`
-}
-
-// readResponse decodes a response. Nearly every one is of a form that needs no
-// decoding of what the model said; encoding/json reads the others, and says
-// what is wrong with them.
-func readResponse(body json.RawMessage) (r response, err error) {
-	if r, ok := quickResponse(body); ok {
-		return r, nil
-	}
-	err = json.Unmarshal(body, &r)
-	return r, err
-}
-
-func quickResponse(body json.RawMessage) (r response, ok bool) {
-	if !json.Valid(body) {
-		return r, false
-	}
-	spans, err := ledger.MemberSpans(body)
-	for _, s := range spans {
-		switch s.Name {
-		case "output":
-			r.Output = &struct {
-				Message *said `json:"message"`
-			}{quickMessage(member(s.Value, "message"))}
-		case "stopReason":
-			if text, plain := ledger.PlainString(s.Value); plain {
-				r.StopReason = &text
-			}
-		case "usage":
-			err = json.Unmarshal(s.Value, &r.Usage)
-		case extension:
-			return r, false
-		}
-	}
-	return r, err == nil && r.Output != nil && r.Output.Message != nil && r.StopReason != nil
-}
-
-// quickMessage reads a message of objects, nil for anything else.
-func quickMessage(message json.RawMessage) *said {
-	role, plain := ledger.PlainString(member(message, "role"))
-	content := ledger.Elements(member(message, "content"))
-	if !plain || content == nil || slices.ContainsFunc(content, func(b json.RawMessage) bool { return b[0] != '{' }) {
-		return nil
-	}
-	return &said{Content: content, Role: role}
-}
-
-// ParseTurn reads a canonical response. Errors name the JSON pointer.
-func ParseTurn(body json.RawMessage) (Turn, error) {
-	r, err := readResponse(body)
-	if err != nil {
-		return Turn{}, fmt.Errorf("read model response: %w", err)
-	}
-	switch {
-	case r.Output == nil || r.Output.Message == nil:
-		return Turn{}, fmt.Errorf("read model response: /output/message: expected the model's message, found none")
-	case r.Output.Message.Role != "assistant":
-		return Turn{}, fmt.Errorf("read model response: /output/message/role: expected %q, found %q", "assistant", r.Output.Message.Role)
-	case r.StopReason == nil:
-		return Turn{}, fmt.Errorf("read model response: /stopReason: missing, so the answer may be cut off")
-	}
-	message := messageOf(body)
-	if message == nil {
-		return Turn{}, fmt.Errorf("read model response: expected canonical JSON, found another spelling")
-	}
-	t := Turn{Raw: body, Message: message, Blocks: r.Output.Message.Content, StopReason: *r.StopReason, Usage: r.Usage}
-	for i, block := range t.Blocks {
-		use, found, err := parseToolUse(block)
-		if err != nil {
-			return Turn{}, fmt.Errorf("read model response: /output/message/content/%d: %w", i, err)
-		}
-		if !found {
-			continue
-		}
-		if r.Extension != nil {
-			use.Malformed = r.Extension.Malformed[fmt.Sprint(i)]
-		}
-		t.ToolUses = append(t.ToolUses, use)
-	}
-	return t, nil
-}
-
-// messageOf cuts the message out of a canonical response without copying.
-func messageOf(body json.RawMessage) json.RawMessage {
-	return member(member(body, "output"), "message")
-}
-
-func member(object json.RawMessage, name string) json.RawMessage {
-	spans, err := ledger.MemberSpans(object)
-	if err != nil {
-		return nil
-	}
-	for _, m := range spans {
-		if m.Name == name {
-			return m.Value
-		}
-	}
-	return nil
-}
-
-// parseToolUse reads a block if it is a call for the caller to run. A server
-// tool's call (type server_tool_use) is the provider's own business.
-func parseToolUse(block json.RawMessage) (ToolUse, bool, error) {
-	call := member(block, "toolUse") // not by prefix: a block may have members beside it
-	if call == nil {
-		return ToolUse{}, false, nil
-	}
-	u, plain := quickCall(call)
-	if !plain {
-		u = calling{}
-		if err := json.Unmarshal(call, &u); err != nil {
-			return ToolUse{}, false, fmt.Errorf("toolUse: %w", err)
-		}
-	}
-	if u.Type == "server_tool_use" {
-		return ToolUse{}, false, nil
-	}
-	if len(u.Input) == 0 || string(u.Input) == "null" {
-		u.Input = json.RawMessage(`{}`) // a call without arguments may carry none
-	}
-	return ToolUse{ID: u.ID, Name: u.Name, Input: u.Input}, true, nil
-}
-
-// calling is the inside of a toolUse block.
-type calling struct {
-	ID    string          `json:"toolUseId"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
-	Type  string          `json:"type"`
-}
-
-// quickCall reads a call whose texts need no decoding.
-func quickCall(call json.RawMessage) (u calling, plain bool) {
-	spans, err := ledger.MemberSpans(call)
-	plain = err == nil
-	for _, s := range spans {
-		if s.Name == "input" {
-			u.Input = s.Value
-			continue
-		}
-		text, ok := ledger.PlainString(s.Value)
-		switch s.Name {
-		case "toolUseId":
-			u.ID = text
-		case "name":
-			u.Name = text
-		case "type":
-			u.Type = text
-		default:
-			ok = true
-		}
-		plain = plain && ok
-	}
-	return u, plain
 }
 
 // Text joins the turn's text blocks with newlines.

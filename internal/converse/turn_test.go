@@ -203,6 +203,11 @@ func FuzzNormalize(f *testing.F) {
 	f.Add([]byte(`{"output":{"message":{"role":"assistant","content":[{"toolUse":null}]}},"stopReason":""}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		body, err := Normalize(in)
+		if whole, err2 := NormalizeTurn(in); string(whole.Raw) != string(body) || fmt.Sprint(err) != fmt.Sprint(err2) {
+			t.Fatalf("%s, %v and %s, %v", body, err, whole.Raw, err2)
+		} else if again, err2 := ParseTurn(body); err == nil && sameCase(in) && (err2 != nil || cmp.Diff(again, whole) != "") {
+			t.Fatalf("%v (-parsed +normalised)\n%s", err2, cmp.Diff(again, whole))
+		}
 		if err != nil {
 			return
 		}
@@ -306,17 +311,53 @@ func TestQuickReadingChangesNothing(t *testing.T) {
 		"null reason":     {`{"output":{"message":{"content":[{"text":"a"}],"role":"assistant"}},"stopReason":null}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, quick := quickResponse(json.RawMessage(c.body))
-			if quick != c.quick {
+			_, quick := cutTurn(json.RawMessage(c.body))
+			if quick = quick && ledger.IsCanon([]byte(c.body)); quick != c.quick {
 				t.Errorf("quick: %v", quick)
 			}
-			var want response
-			err := json.Unmarshal([]byte(c.body), &want)
-			if quick && (err != nil || cmp.Diff(want, got) != "") {
-				t.Errorf("error %v (-encoding/json +quick):\n%s", err, cmp.Diff(want, got))
-			}
+			sameTurn(t, c.body)
 		})
 	}
+}
+
+// sameTurn compares the turn that is cut out of a response with the one that
+// encoding/json decodes.
+func sameTurn(t *testing.T, body string) {
+	t.Helper()
+	want, wanted := decodeTurn(json.RawMessage(body))
+	got, err := ParseTurn(json.RawMessage(body))
+	if d := cmp.Diff(want, got); fmt.Sprint(err) != fmt.Sprint(wanted) || d != "" {
+		t.Fatalf("%s: error %v, expected %v (-encoding/json +cut)\n%s", body, err, wanted, d)
+	}
+}
+
+func FuzzParseTurn(f *testing.F) {
+	f.Add([]byte(spoken()))
+	f.Add([]byte(responseWith(useBlock("a", "n", `"input":[1],`) + `,{"text":" "}`)))
+	f.Add([]byte(`{"output":{"message":{"content":[{"toolUse":{"input":{},"name":"f\n","toolUseId":""}}],"role":"assistant"}},"stopReason":"","usage":{"cacheReadInputTokens":1,"inputTokens":-1,"more":{}}}`))
+	f.Add([]byte(`{"output":{"message":{"content":[{"a":1}],"role":"user"}},"stopReason":"x","usage":{"inputTokens":12345678901234567890}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		ParseCanonical(body) // whatever it is given
+		if sameCase(body) {
+			sameTurn(t, string(body))
+		}
+		if canon, err := ledger.Canon(body); err == nil && sameCase(canon) {
+			sameTurn(t, string(canon))
+		}
+	})
+}
+
+// sameCase reports whether no name is there in another case, in which
+// encoding/json would take it for the member that is meant.
+func sameCase(body []byte) bool {
+	for _, name := range append(counts(), "output", "message", "content", "role", "stopReason", "usage", "investigator", "malformedInputs", "unknownEvents", "toolUse", "toolUseId", "name", "input", "type") {
+		for i := range body {
+			if strings.EqualFold(string(body[i:min(len(body), i+len(name))]), name) && !strings.HasPrefix(string(body[i:]), name) {
+				return false
+			}
+		}
+	}
+	return !strings.ContainsAny(string(body), "\u017f\u212a") // fold to s and k
 }
 
 // FuzzParseToolUse: a call reads the same whether its texts need decoding.
@@ -337,7 +378,7 @@ func FuzzParseToolUse(f *testing.F) {
 		if call == nil {
 			return
 		}
-		got, plain := quickCall(call)
+		got, plain := cutCall(call)
 		var want calling
 		err = json.Unmarshal(call, &want)
 		if plain && sameNames(call) && (err != nil || cmp.Diff(want, got) != "") {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/bits"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -73,24 +74,59 @@ func memberEnds(object []byte, pos int) (keyEnd, end int) {
 	return keyEnd, end
 }
 
-// Member returns the value of a canonical object's member, a part of object; nil
-// if it has none of that name or is no object. What stands behind the member is
-// not looked at. The name must be one that needs no escape.
-func Member(object []byte, name string) json.RawMessage {
+// EachMember calls visit for the members of a canonical object, in order, with
+// their names as they are spelled between the quotes and their values, both parts
+// of object. Nothing is allocated. It fails where MemberSpans does, after it
+// visited what stands before.
+func EachMember(object []byte, visit func(name []byte, value json.RawMessage)) error {
 	if !isObject(object) {
-		return nil
+		return errNotObject
 	}
 	for pos := 1; pos < len(object)-1; pos++ {
 		keyEnd, end := memberEnds(object, pos)
 		if end < 0 {
-			return nil
+			return errNotObject
 		}
-		if string(object[pos+1:keyEnd-1]) == name {
-			return object[keyEnd+1 : end]
-		}
+		visit(object[pos+1:keyEnd-1], object[keyEnd+1:end])
 		pos = end
 	}
 	return nil
+}
+
+// Member returns the value of a canonical object's member, a part of object; nil
+// if it has none of that name, which must be one without escapes, or if
+// MemberSpans would give an error.
+func Member(object []byte, name string) json.RawMessage {
+	var found json.RawMessage
+	err := EachMember(object, func(n []byte, value json.RawMessage) {
+		if found == nil && string(n) == name {
+			found = value
+		}
+	})
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+// Without returns a canonical object without the members of these names, in
+// fresh memory.
+func Without(object []byte, names ...string) (json.RawMessage, error) {
+	out := append(make([]byte, 0, len(object)), '{')
+	err := EachMember(object, func(name []byte, value json.RawMessage) {
+		if slices.ContainsFunc(names, func(s string) bool { return s == string(name) }) {
+			return
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, '"'), name...), `":`...)
+		out = append(out, value...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return append(out, '}'), nil
 }
 
 // Elements splits a canonical array without decoding its elements, which are
@@ -99,7 +135,10 @@ func Elements(array []byte) []json.RawMessage {
 	if len(array) < 2 || array[0] != '[' || array[len(array)-1] != ']' {
 		return nil
 	}
-	var out []json.RawMessage
+	if len(array) == 2 {
+		return nil
+	}
+	out := make([]json.RawMessage, 0, 4)
 	for pos := 1; pos < len(array)-1; pos++ {
 		end := SkipValue(array, pos)
 		if end <= pos || end >= len(array) {

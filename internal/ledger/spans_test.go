@@ -59,11 +59,22 @@ func objectAgrees(t *testing.T, canon []byte) {
 		if value := want[string(nameOf(quoted))]; !bytes.Equal(value, s.Value) || string(canon[s.Start+1 : s.End][:len(s.Name)]) != s.Name {
 			t.Fatalf("%s: member %s is %s, expected %s", canon, quoted, s.Value, value)
 		}
+		if rest, err := Without(canon, s.Name); err != nil || len(spans) > 1 && string(rest) != cut(canon, s) || len(spans) == 1 && string(rest) != "{}" {
+			t.Fatalf("%s without %q: %s, %v", canon, s.Name, rest, err)
+		}
 		spansAgree(t, s.Value)
 	}
 	if Member(canon, "no such name") != nil && want["no such name"] == nil {
 		t.Fatalf("%s: a member that is not there", canon)
 	}
+}
+
+// cut takes a member out, and the comma on one side of it.
+func cut(canon []byte, s Span) string {
+	if canon[s.End] == ',' {
+		return string(canon[:s.Start]) + string(canon[s.End+1:])
+	}
+	return string(canon[:s.Start-1]) + string(canon[s.End:])
 }
 
 func FuzzSpans(f *testing.F) {
@@ -87,6 +98,9 @@ func TestSpansOfWhatIsNoObject(t *testing.T) {
 	for _, s := range []string{"", "{", "[]", `"{}"`, `{"a"}`, `{"a":}`, `{"a":1`, `{a:1}`, `{"a":"}`, `{"a":{}`, `{"a":1,}x`} {
 		if spans, err := MemberSpans([]byte(s)); err == nil && len(s) > 0 && s != `{"a":}` {
 			t.Errorf("%s: %v", s, spans)
+		}
+		if _, err := Without([]byte(s)); err == nil && s != `{"a":}` {
+			t.Errorf("%s: taken for an object", s)
 		}
 		if v := Member([]byte(s), "b"); v != nil {
 			t.Errorf("%s: member b is %s", s, v)
