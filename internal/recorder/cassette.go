@@ -50,6 +50,7 @@ type head struct {
 	seq   int // of its first event
 	end   int // of its last event
 	delta []byte
+	after projector // what a next interaction builds on
 
 	at, took string
 	wired    bool // it holds what went over a network
@@ -95,12 +96,11 @@ func Parse(name string, b []byte) (*Cassette, error) {
 	if c.header, err = decodeHeader(l.header); err != nil {
 		return nil, &Damage{File: name, Line: 3, Interaction: -1, Reason: "the header: " + err.Error()}
 	}
-	var first ledger.Event
-	if c.begin, first, err = loop.New(c.header.Start); err != nil {
+	if c.header.begun, err = begin(c.header.Start); err != nil {
 		return nil, &Damage{File: name, Line: 3, Interaction: -1, Reason: "the header: " + err.Error()}
 	}
-	c.header.Start = first.Data
-	if now := (ledger.Sum{}).Add(first).String(); now != c.header.StartSum {
+	c.begin, c.header.Start = c.header.begun.state, c.header.begun.event.Data
+	if now := c.header.begun.sum.String(); now != c.header.StartSum {
 		return nil, &Damage{File: name, Line: 3, Interaction: -1, Reason: fmt.Sprintf("run.started: sum recorded %q / now %q", c.header.StartSum, now)}
 	}
 	if l.seal != nil {
@@ -198,8 +198,7 @@ func (c *Cassette) load() error {
 }
 
 func (c *Cassette) project() error {
-	first := ledger.Event{Seq: 1, Type: ledger.RunStarted, Data: c.header.Start}
-	sum := ledger.Sum{}.Add(first)
+	first, sum := c.header.begun.event, c.header.begun.sum
 	c.events = append(c.events, first)
 	c.marks = append(c.marks, mark{interaction: -1, origin: startOrigin(c.header), sum: sum})
 	var p projector
@@ -256,7 +255,7 @@ func (c *Cassette) projectLine(i int, p projector) (projector, error) {
 		}
 		c.events, c.marks = append(c.events, event), append(c.marks, m)
 	}
-	h := head{kind: l.kind(), seq: l.X.Seq, end: len(c.events), at: l.X.At, took: l.X.Took}
+	h := head{kind: l.kind(), seq: l.X.Seq, end: len(c.events), after: next, at: l.X.At, took: l.X.Took}
 	if h.kind == edge.Model {
 		h.delta, h.wired = l.Request.Body, l.wired()
 	}

@@ -36,7 +36,7 @@ func (w *Writer) CopyPrefix(c *Cassette, seq int) error {
 	next := *w
 	next.countStart()
 	next.known = newPlaces()
-	var text []byte
+	text := make([]byte, 0, c.room(n))
 	for i := range n {
 		if text, err = next.splice(text, c, i, events); err != nil {
 			return fmt.Errorf("copy prefix of %q: interaction %d: %w", c.name, i, err)
@@ -57,6 +57,18 @@ func (w *Writer) CopyPrefix(c *Cassette, seq int) error {
 		return w.Close()
 	}
 	return nil
+}
+
+// room is what a copy of the first n lines takes at most, with a seal.
+func (c *Cassette) room(n int) int {
+	size := 512
+	if c.seal != nil {
+		size += 2 * len(c.seal.Finished)
+	}
+	for _, l := range c.layout.lines[:n] {
+		size += len(l) + len("\n") + len(edge.Patched)
+	}
+	return size
 }
 
 // linesBefore counts the interactions all of whose events come before seq.
@@ -113,27 +125,17 @@ func originSpan(src []byte) (start, end int, err error) {
 	if stop < 0 {
 		return 0, 0, fmt.Errorf(`expected an object as "x"`)
 	}
-	spans, err := ledger.MemberSpans(src[at:stop])
-	if err != nil {
-		return 0, 0, err
+	x := json.RawMessage(src[at:stop])
+	value := memberOf(x, "origin")
+	if len(value) < 2 {
+		return 0, 0, fmt.Errorf("expected x.origin, found none")
 	}
-	for _, s := range spans {
-		if s.Name == "origin" && len(s.Value) >= 2 {
-			return at + s.End - len(s.Value) + 1, at + s.End - 1, nil
-		}
-	}
-	return 0, 0, fmt.Errorf("expected x.origin, found none")
+	start = at + offset(x, value) + 1
+	return start, start + len(value) - 2, nil
 }
 
 // resumeFrom sets what the next line will build on after n interactions of c.
 func (w *Writer) resumeFrom(c *Cassette, n int) error {
-	var p projector
-	for i := range n {
-		h := c.heads[i]
-		if h.kind == edge.Model {
-			p.turn++
-		}
-	}
 	lastModel := n - 1
 	for lastModel >= 0 && c.heads[lastModel].kind != edge.Model {
 		lastModel--
@@ -148,13 +150,6 @@ func (w *Writer) resumeFrom(c *Cassette, n int) error {
 		return err
 	}
 	w.base, w.baseID = req, lastModel
-	h := c.heads[lastModel]
-	types := make([]string, 0, h.end-h.seq)
-	for _, e := range c.events[h.seq:h.end] {
-		types = append(types, e.Type)
-	}
-	p.pending = calls(p.turn, types, c.events[h.seq-1].Data, make([]json.RawMessage, len(types)))
-	p.pending = p.pending[min(n-1-lastModel, len(p.pending)):]
-	w.project = p
+	w.project = c.heads[n-1].after
 	return nil
 }

@@ -86,7 +86,7 @@ func TestForgedStartSumIsRefused(t *testing.T) {
 	}
 	h := p.header
 	h.StartSum = strings.Repeat("0", 64)
-	text, err := encodeHeader(h)
+	text, _, err := encodeHeader(h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,15 @@ package recorder
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"investigator/internal/ledger"
 	"investigator/internal/loop"
@@ -33,6 +36,40 @@ type Header struct {
 
 	// Extra holds members that this build does not know, as they were read.
 	Extra map[string]json.RawMessage `json:"-"`
+
+	// begun is what follows from Start, if a cassette was read with it.
+	begun *begun
+}
+
+// begun is what follows from a run.started. The headers of a parent and of its
+// forks share it, so that a sweep reads the beginning once. It is never
+// modified.
+type begun struct {
+	state loop.State
+	event ledger.Event
+	sum   ledger.Sum
+	check func() error  // what checkStart says
+	text  func() []byte // the data as it stands in a header
+}
+
+func begin(start json.RawMessage) (*begun, error) {
+	state, first, err := loop.New(start)
+	if err != nil {
+		return nil, err
+	}
+	return &begun{
+		state: state, event: first, sum: ledger.Sum{}.Add(first),
+		check: sync.OnceValue(func() error { return checkStart(first.Data) }),
+		text:  sync.OnceValue(func() []byte { return appendRaw(nil, first.Data) }),
+	}, nil
+}
+
+// begin is what follows from the header's Start.
+func (h Header) begin() (*begun, error) {
+	if h.begun != nil && bytes.Equal(h.begun.event.Data, h.Start) {
+		return h.begun, nil
+	}
+	return begin(h.Start)
 }
 
 // World names what the tools looked at. Name is not a path.
@@ -72,16 +109,17 @@ const (
 type prepared struct {
 	header Header
 	text   []byte // the bytes before the first interaction
+	chain  [sha256.Size]byte
 	begin  loop.State
-	event  ledger.Event
+	sum    ledger.Sum
 }
 
 func prepare(h Header) (prepared, error) {
-	state, first, err := loop.New(h.Start)
+	b, err := h.begin()
 	if err != nil {
 		return prepared{}, err
 	}
-	h.Format, h.Start, h.StartSum = Format, first.Data, ledger.Sum{}.Add(first).String()
+	h.Format, h.Start, h.StartSum, h.begun = Format, b.event.Data, b.sum.String(), b
 	if h.Parent != nil {
 		p := *h.Parent
 		p.File = filepath.Base(strings.ReplaceAll(p.File, `\`, "/"))
@@ -90,15 +128,18 @@ func prepare(h Header) (prepared, error) {
 	if err := checkHeader(h); err != nil {
 		return prepared{}, err
 	}
-	text, err := encodeHeader(h)
-	if kind := scrub.Find(text); err == nil && kind != "" {
+	text, chain, err := encodeHeader(h)
+	if err != nil {
+		return prepared{}, err
+	}
+	if kind := scrub.Find(text); kind != "" {
 		err = fmt.Errorf("the header holds a secret (%s); remove it from the note or the patch", kind)
 	}
-	return prepared{header: h, text: text, begin: state, event: first}, err
+	return prepared{header: h, text: text, chain: chain, begin: b.state, sum: b.sum}, err
 }
 
-// checkHeader refuses what must never stand in a header: paths of the machine,
-// secrets, and JSON that YAML readers cannot take.
+// checkHeader refuses what must never stand in a header that is prepared: paths
+// of the machine, secrets, and JSON that YAML readers cannot take.
 func checkHeader(h Header) error {
 	fields := map[string]string{"tool": h.Tool, "run": h.Run, "started": h.Started, "recorded_with": h.RecordedWith}
 	if h.World != nil {
@@ -109,10 +150,14 @@ func checkHeader(h Header) error {
 			return fmt.Errorf("header %s: expected a name, found the path %q; a cassette holds no paths of the machine it was made on", name, v)
 		}
 	}
-	if kind := scrub.Find(h.Start); kind != "" {
+	return h.begun.check()
+}
+
+func checkStart(canonical []byte) error {
+	if kind := scrub.Find(canonical); kind != "" {
 		return fmt.Errorf("run.started holds a secret (%s); remove it from the task, its context or the prompt", kind)
 	}
-	return checkYAML(h.Start)
+	return checkYAML(canonical)
 }
 
 func isPath(s string) bool {
@@ -151,25 +196,39 @@ func checkYAML(canonical []byte) error {
 	return nil
 }
 
-func encodeHeader(h Header) ([]byte, error) {
+// encodeHeader gives the bytes before the first interaction, and their sum. The
+// data of run.started, nearly all of a header, stand in their place as they are.
+func encodeHeader(h Header) (text []byte, chain [sha256.Size]byte, err error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
+	start := h.begun.text()
+	h.Start = nil
 	if err := enc.Encode(h); err != nil {
-		return nil, fmt.Errorf("encode header: %w", err)
+		return nil, chain, fmt.Errorf("encode header: %w", err)
 	}
-	text := appendRaw([]byte(preamble+headerKey), bytes.TrimSuffix(b.Bytes(), []byte("}\n")))
+	around := bytes.TrimSuffix(b.Bytes(), []byte("}\n"))
+	const key = `"start":`
+	at := bytes.LastIndex(around, []byte(key+"null,")) + len(key)
+	text = append(make([]byte, 0, len(start)+len(around)+512), preamble+headerKey...)
+	text = append(appendRaw(text, around[:at]), start...)
+	text = appendRaw(text, around[at+len("null"):])
 	for _, name := range slices.Sorted(maps.Keys(h.Extra)) {
 		text = append(appendText(append(text, ','), strings.ToValidUTF8(name, "\uFFFD")), ':')
 		canon, err := ledger.Canon(h.Extra[name])
 		if err != nil {
-			return nil, fmt.Errorf("encode header member %q: %w", name, err)
+			return nil, chain, fmt.Errorf("encode header member %q: %w", name, err)
 		}
 		text = appendRaw(text, canon)
 	}
-	sum := ledger.Digest(text)
-	text = append(append(text, sumMember...), sum...)
-	return append(text, "\"}\n"+listLine...), nil
+	sum := sha256.New()
+	sum.Write(text)
+	tail := len(text)
+	text = hex.AppendEncode(append(text, sumMember...), sum.Sum(chain[:0]))
+	text = append(text, "\"}\n"+listLine...)
+	sum.Write(text[tail:])
+	sum.Sum(chain[:0])
+	return text, chain, nil
 }
 
 // decodeHeader reads the header's JSON. The caller has checked its sum.

@@ -28,7 +28,6 @@ type Writer struct {
 	closed bool
 
 	header  Header
-	start   converse.Request // what run.started gives
 	chain   [sha256.Size]byte
 	sum     ledger.Sum
 	seq     int
@@ -85,8 +84,8 @@ func NewMemory(h Header) (*Writer, error) {
 func newWriter(path string, f file, p prepared) *Writer {
 	req := p.begin.Request()
 	w := &Writer{
-		path: path, out: f, header: p.header, start: req, base: req, baseID: -1,
-		chain: sha256.Sum256(p.text), sum: ledger.Sum{}.Add(p.event), seq: 1,
+		path: path, out: f, header: p.header, base: req, baseID: -1,
+		chain: p.chain, sum: p.sum, seq: 1,
 		origins: map[string]int{}, json: jsonHeaders(), known: newPlaces(),
 	}
 	w.countStart()
