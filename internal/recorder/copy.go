@@ -107,7 +107,7 @@ func (w *Writer) splice(text []byte, c *Cassette, i int, events []ledger.Event) 
 	first := events[h.seq-1]
 	data := first.Data
 	if h.kind == edge.Tool {
-		data = memberOf(data, "result")
+		data = ledger.Member(data, "result")
 	}
 	w.took(h.kind, data, from)
 	w.seq, w.sum = h.end, c.marks[h.end-1].sum
@@ -126,7 +126,7 @@ func originSpan(src []byte) (start, end int, err error) {
 		return 0, 0, fmt.Errorf(`expected an object as "x"`)
 	}
 	x := json.RawMessage(src[at:stop])
-	value := memberOf(x, "origin")
+	value := ledger.Member(x, "origin")
 	if len(value) < 2 {
 		return 0, 0, fmt.Errorf("expected x.origin, found none")
 	}

@@ -101,34 +101,7 @@ func (p places) ofResult(value json.RawMessage) (place, bool) {
 }
 
 func assistantMessage(response json.RawMessage) json.RawMessage {
-	return memberOf(memberOf(response, "output"), "message")
-}
-
-// memberOf returns the value of a member of a canonical object, nil for none.
-// Text that is no object has none, like in ledger.MemberSpans.
-func memberOf(object json.RawMessage, name string) json.RawMessage {
-	if len(object) < 2 || object[0] != '{' || object[len(object)-1] != '}' {
-		return nil
-	}
-	var value json.RawMessage
-	for pos := 1; pos < len(object)-1; pos++ {
-		if object[pos] != '"' {
-			return nil
-		}
-		colon := ledger.SkipValue(object, pos)
-		if colon < 0 || colon >= len(object) || object[colon] != ':' {
-			return nil
-		}
-		end := ledger.SkipValue(object, colon+1)
-		if end < 0 || end >= len(object) {
-			return nil
-		}
-		if value == nil && string(object[pos+1:colon-1]) == name {
-			value = object[colon+1 : end]
-		}
-		pos = end
-	}
-	return value
+	return ledger.Member(ledger.Member(response, "output"), "message")
 }
 
 // encodeDelta appends req as an extension of base, which was interaction
@@ -219,10 +192,10 @@ func cutHoles(message json.RawMessage, known places) (json.RawMessage, []hole) {
 	var holes []hole
 	var out []byte
 	done := 0
-	for i, block := range ledger.Elements(memberOf(message, "content")) {
-		for j, part := range ledger.Elements(memberOf(memberOf(block, "toolResult"), "content")) {
+	for i, block := range ledger.Elements(ledger.Member(message, "content")) {
+		for j, part := range ledger.Elements(ledger.Member(ledger.Member(block, "toolResult"), "content")) {
 			for _, name := range []string{"json", "text"} {
-				value := memberOf(part, name)
+				value := ledger.Member(part, name)
 				at, found := known.ofResult(value)
 				if !found {
 					continue
@@ -391,7 +364,7 @@ func nullAt(template json.RawMessage, pointer string) (int, error) {
 			value = list[n]
 			continue
 		}
-		if value = memberOf(value, name); value == nil {
+		if value = ledger.Member(value, name); value == nil {
 			return 0, fmt.Errorf("hole %q: no member %q", pointer, name)
 		}
 	}

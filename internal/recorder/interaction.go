@@ -95,15 +95,14 @@ func (c *Cassette) Return(seq int) (edge.Return, error) {
 
 // resultIn reads the data of tool.returned.
 func resultIn(data json.RawMessage) (result json.RawMessage, failed bool) {
-	spans, _ := ledger.MemberSpans(data) // written by loop.ReturnedData
-	for _, s := range spans {
-		switch s.Name {
+	_ = ledger.EachMember(data, func(name []byte, value json.RawMessage) { // written by loop.ReturnedData
+		switch string(name) {
 		case "result":
-			result = s.Value
+			result = value
 		case "status":
-			failed = string(s.Value) == `"error"`
+			failed = string(value) == `"error"`
 		}
-	}
+	})
 	return result, failed
 }
 
@@ -192,7 +191,7 @@ func (r recorded) result(id int) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m := memberOf(e.Data, "result"); m != nil {
+	if m := ledger.Member(e.Data, "result"); m != nil {
 		return m, nil
 	}
 	return nil, fmt.Errorf("interaction %d holds no result", id)

@@ -78,12 +78,15 @@ func (p projector) model(types []string, given []json.RawMessage, r *response) (
 	p.turn, p.pending = p.turn+1, nil
 	out.call = edge.Call{Kind: edge.Model, Turn: p.turn}
 	if types[0] == ledger.ModelResponded {
-		out.data[0] = given[0]
-		if given[0] == nil {
-			out.data[0], _ = answerOf(r.Body) // an error leaves it underived
+		var t converse.Turn
+		asks := slices.Contains(types, ledger.ToolCalled)
+		if out.data[0] = given[0]; given[0] == nil {
+			t, out.data[0] = answerOf(r.Body)
+		} else if asks {
+			t, _ = converse.ParseTurn(given[0]) // of one that cannot be read, nothing is derived
 		}
-		if out.data[0] != nil && anyCall(types[1:]) {
-			p.pending = calls(p.turn, types[1:], out.data[0], out.data[1:])
+		if asks {
+			p.pending = calls(p.turn, types[1:], t, out.data[1:])
 		}
 	}
 	copyGiven(out.data, given)
@@ -92,28 +95,29 @@ func (p projector) model(types []string, given []json.RawMessage, r *response) (
 
 // answerOf is the normalised response that came over the wire as body: the JSON
 // of Converse, or the frames of ConverseStream, which begin with their length
-// and so never with a brace.
-func answerOf(body []byte) (json.RawMessage, error) {
+// and so never with a brace. The response is nil where body holds none.
+func answerOf(body []byte) (converse.Turn, json.RawMessage) {
 	if len(body) > 0 && body[0] != 0 {
-		return converse.Normalize(body)
+		t, err := converse.NormalizeTurn(body)
+		if err != nil {
+			return converse.Turn{}, nil
+		}
+		return t, t.Raw
 	}
 	frames, _, err := converse.DecodeFrames(body)
 	if err != nil {
-		return nil, err
+		return converse.Turn{}, nil
 	}
-	return converse.Assemble(frames)
-}
-
-func anyCall(types []string) bool {
-	return slices.Contains(types, ledger.ToolCalled) // without one, no call is pending and none has data
+	response, err := converse.Assemble(frames)
+	if err != nil {
+		return converse.Turn{}, nil
+	}
+	t, _ := converse.ParseCanonical(response)
+	return t, response
 }
 
 // calls derives the tool.called events among types and returns the calls.
-func calls(turn int, types []string, response json.RawMessage, data []json.RawMessage) []edge.Call {
-	t, err := converse.ParseTurn(response)
-	if err != nil {
-		return nil
-	}
+func calls(turn int, types []string, t converse.Turn, data []json.RawMessage) []edge.Call {
 	_, ids := converse.Echo(t)
 	var out []edge.Call
 	pos := 0

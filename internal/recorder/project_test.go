@@ -34,29 +34,6 @@ func FuzzIsReturned(f *testing.F) {
 	})
 }
 
-// FuzzMemberOf holds the looking up of a member to the list of all of them.
-func FuzzMemberOf(f *testing.F) {
-	f.Add([]byte(`{"a":1,"b":{"c":[1,"x"]},"":null}`), "b")
-	f.Add([]byte(`{"a":1,"a":2}`), "a")
-	f.Add([]byte(`{"a":1,"b"}`), "a")
-	f.Add([]byte(`{"a\"":"}","b":""}`), "b")
-	f.Add([]byte(`{"a":1`), "a")
-	f.Fuzz(func(t *testing.T, object []byte, name string) {
-		var want []byte
-		spans, _ := ledger.MemberSpans(object)
-		for _, s := range spans {
-			if s.Name == name {
-				want = s.Value
-				break
-			}
-		}
-		got := memberOf(object, name)
-		if !bytes.Equal(got, want) || (got == nil) != (want == nil) {
-			t.Fatalf("member %q of %s: %q, want %q", name, object, got, want)
-		}
-	})
-}
-
 // A call whose turn is read to have none pending is refused, whether or not the
 // turn was looked into.
 func TestResultsWithoutACallAreRefused(t *testing.T) {
@@ -97,8 +74,8 @@ func FuzzMayHoldResult(f *testing.F) {
 		if mayHoldResult(message) {
 			return
 		}
-		for _, block := range ledger.Elements(memberOf(message, "content")) {
-			if memberOf(block, "toolResult") != nil {
+		for _, block := range ledger.Elements(ledger.Member(message, "content")) {
+			if ledger.Member(block, "toolResult") != nil {
 				t.Fatalf("a result is missed in %s", message)
 			}
 		}
