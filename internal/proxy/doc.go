@@ -2,7 +2,8 @@
 // of what passes. The agent changes one environment variable and nothing else.
 //
 // New makes a Proxy in one of three modes. Record forwards each call, signed
-// anew, and writes the runs it sees. Replay answers from cassettes and never
+// anew, and writes the runs it sees, behind the traffic unless it has to be
+// durable. Replay answers from cassettes and never
 // holds anything that could reach a network. Fork replays up to an event,
 // patches it, and then halts or goes on over the upstream. A Proxy is an
 // http.Handler; Serve puts it on a port that speaks HTTP/1.1 and cleartext
