@@ -26,17 +26,23 @@ func TestRowsAreJudged(t *testing.T) {
 		ratio, target string
 		verdict       string
 	}{
-		"below most":     {versus("w", ms(2), "a", ms(1), 2.5, 0), "2 ×", "≤ 2.5 ×", "ok"},
-		"above most":     {versus("w", ms(3), "a", ms(1), 2.5, 0), "3 ×", "≤ 2.5 ×", "MISSED"},
-		"above least":    {versus("w", ms(1), "a", ms(200), 0, 100), "200 ×", "≥ 100 ×", "ok"},
-		"below least":    {versus("w", ms(1), "a", ms(99), 0, 100), "99 ×", "≥ 100 ×", "MISSED"},
-		"within":         {within("w", ms(15), ms(15)), "–", "≤ 15ms", "ok"},
-		"beyond":         {within("w", ms(16), ms(15)), "–", "≤ 15ms", "MISSED"},
-		"no target":      {versus("w", ms(34), "a", ms(1), 0, 0), "34 ×", "none", "–"},
-		"faster":         {faster("w", ms(1), "a", ms(2500)), "2500 ×", "none", "–"},
-		"bytes":          {within("w", weighs(21_000_000), weighs(20_000_000)), "–", "≤ 20 MB", "MISSED"},
-		"a large ratio":  {versus("w", ms(1), "a", ms(12345), 0, 100), "12345 ×", "≥ 100 ×", "ok"},
-		"a small number": {versus("w", quantity{900, nanoseconds}, "a", quantity{1000, nanoseconds}, 1, 0), "0.9 ×", "≤ 1 ×", "ok"},
+		"below most":         {versus("w", ms(2), "a", ms(1), 2.5, 0), "2 ×", "≤ 2.5 ×", "ok"},
+		"above most":         {versus("w", ms(3), "a", ms(1), 2.5, 0), "3 ×", "≤ 2.5 ×", "MISSED"},
+		"above least":        {versus("w", ms(1), "a", ms(200), 0, 100), "200 ×", "≥ 100 ×", "ok"},
+		"below least":        {versus("w", ms(1), "a", ms(99), 0, 100), "99 ×", "≥ 100 ×", "MISSED"},
+		"within":             {within("w", ms(15), ms(15)), "–", "≤ 15ms", "ok"},
+		"beyond":             {within("w", ms(16), ms(15)), "–", "≤ 15ms", "MISSED"},
+		"no target":          {versus("w", ms(34), "a", ms(1), 0, 0), "34 ×", "none", "–"},
+		"faster":             {faster("w", ms(1), "a", ms(2500)), "2500 ×", "none", "–"},
+		"bytes":              {within("w", weighs(21_000_000), weighs(20_000_000)), "–", "≤ 20 MB", "MISSED"},
+		"a large ratio":      {versus("w", ms(1), "a", ms(12345), 0, 100), "12345 ×", "≥ 100 ×", "ok"},
+		"a rate above least": {versus("w", quantity{96, perSecond}, "a", quantity{100, perSecond}, 0, 0.95), "0.96 ×", "≥ 0.95 ×", "ok"},
+		"a rate below least": {versus("w", quantity{94, perSecond}, "a", quantity{100, perSecond}, 0, 0.95), "0.94 ×", "≥ 0.95 ×", "MISSED"},
+		"a rate, no target":  {versus("w", quantity{50, perSecond}, "a", quantity{100, perSecond}, 0, 0), "0.5 ×", "none", "–"},
+		"none lost":          {within("w", counted(0), counted(0)), "–", "≤ 0 calls", "ok"},
+		"one lost":           {within("w", counted(1), counted(0)), "–", "≤ 0 calls", "MISSED"},
+		"not measured":       {row{What: "w", Missing: "no python3", Least: 7}, "–", "≥ 7 ×", "NOT MEASURED"},
+		"a small number":     {versus("w", quantity{900, nanoseconds}, "a", quantity{1000, nanoseconds}, 1, 0), "0.9 ×", "≤ 1 ×", "ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cells := c.row.judged().cells()

@@ -84,3 +84,20 @@ func timed(t task, n int) (time.Duration, error) {
 	}
 	return time.Since(began) / time.Duration(n), nil
 }
+
+// figures are what one side was measured at, one a round, in any unit.
+type figures []float64
+
+func (f figures) middle() float64 {
+	sorted := slices.Sorted(slices.Values(f))
+	return sorted[len(sorted)/2]
+}
+
+// by are the ratios to another side's figures, round by round.
+func (f figures) by(theirs figures) figures {
+	out := make(figures, len(f))
+	for i := range f {
+		out[i] = f[i] / theirs[i]
+	}
+	return out
+}

@@ -14,6 +14,8 @@ const (
 	nanoseconds = "ns"
 	bytesUnit   = "B"
 	percent     = "%"
+	perSecond   = "calls/s" // the more the better: a ratio is ours by theirs
+	callsUnit   = "calls"
 )
 
 // quantity is a measured number.
@@ -26,12 +28,16 @@ func took(d time.Duration) quantity { return quantity{float64(d), nanoseconds} }
 
 func weighs[N int | int64](n N) quantity { return quantity{float64(n), bytesUnit} }
 
+func counted(n int) quantity { return quantity{float64(n), callsUnit} }
+
 func (q quantity) String() string {
 	switch q.Unit {
 	case nanoseconds:
 		return duration(time.Duration(q.Value))
 	case bytesUnit:
 		return size1000(q.Value)
+	case perSecond, callsUnit:
+		return fmt.Sprintf("%.0f %s", q.Value, q.Unit)
 	}
 	return fmt.Sprintf("%.2f %s", q.Value, q.Unit)
 }
@@ -66,10 +72,11 @@ type row struct {
 	Against string    `json:"against,omitempty"` // what it is compared with
 	Theirs  *quantity `json:"theirs,omitempty"`
 	Ratio   float64   `json:"ratio,omitempty"`
-	Most    float64   `json:"most,omitempty"`    // the ratio ours by theirs shall not exceed it
-	Least   float64   `json:"least,omitempty"`   // the ratio theirs by ours shall not stay below it
-	Inverse bool      `json:"inverse,omitempty"` // the ratio is theirs by ours, as where least is set
-	Limit   *quantity `json:"limit,omitempty"`   // what ours alone shall not exceed
+	Most    float64   `json:"most,omitempty"`         // the ratio ours by theirs shall not exceed it
+	Least   float64   `json:"least,omitempty"`        // the ratio theirs by ours (of rates: ours by theirs) shall not stay below it
+	Inverse bool      `json:"inverse,omitempty"`      // the ratio is theirs by ours, as where least is set
+	Limit   *quantity `json:"limit,omitempty"`        // what ours alone shall not exceed
+	Missing string    `json:"not_measured,omitempty"` // why there is no figure; such a row is never ok
 	OK      bool      `json:"ok"`
 	Repeat  string    `json:"repeat"`
 }
@@ -84,6 +91,14 @@ func faster(what string, ours quantity, against string, theirs quantity) row {
 	return row{What: what, Ours: ours, Against: against, Theirs: &theirs, Inverse: true}
 }
 
+// paired makes a row of figures that were measured side by side, round by round:
+// the ratio is the middle one of the rounds' ratios.
+func paired(what, unit string, ours figures, against string, theirs figures, most, least float64) row {
+	r := versus(what, quantity{ours.middle(), unit}, against, quantity{theirs.middle(), unit}, most, least)
+	r.Ratio = ours.by(theirs).middle()
+	return r
+}
+
 // within makes a row that holds a figure against a limit.
 func within(what string, ours, limit quantity) row {
 	return row{What: what, Ours: ours, Limit: &limit}
@@ -91,19 +106,26 @@ func within(what string, ours, limit quantity) row {
 
 // judged fills in the ratio and the judgement.
 func (r row) judged() row {
-	r.OK = true
 	switch {
+	case r.Missing != "":
+		r.OK = false
+		return r
 	case r.Limit != nil:
 		r.OK = r.Ours.Value <= r.Limit.Value
+		return r
 	case r.Theirs == nil:
-	case r.Least > 0 || r.Inverse:
-		r.Inverse = true
+		r.OK = true
+		return r
+	}
+	r.Inverse = (r.Least > 0 || r.Inverse) && r.Ours.Unit != perSecond
+	switch {
+	case r.Ratio > 0: // it was measured
+	case r.Inverse:
 		r.Ratio = r.Theirs.Value / r.Ours.Value
-		r.OK = r.Ratio >= r.Least
 	default:
 		r.Ratio = r.Ours.Value / r.Theirs.Value
-		r.OK = r.Most == 0 || r.Ratio <= r.Most
 	}
+	r.OK = r.Ratio >= r.Least && (r.Most == 0 || r.Ratio <= r.Most)
 	return r
 }
 
@@ -121,6 +143,8 @@ func (r row) target() string {
 
 func (r row) verdict() string {
 	switch {
+	case r.Missing != "":
+		return "NOT MEASURED"
 	case !r.OK:
 		return "MISSED"
 	case r.target() == "none":
@@ -130,7 +154,10 @@ func (r row) verdict() string {
 }
 
 func (r row) cells() []string {
-	theirs, ratio := "–", "–"
+	ours, theirs, ratio := r.Ours.String(), "–", "–"
+	if r.Missing != "" {
+		ours = "not measured: " + r.Missing
+	}
 	if r.Theirs != nil {
 		theirs = r.Theirs.String()
 		ratio = fmt.Sprintf("%.3g ×", r.Ratio)
@@ -138,7 +165,7 @@ func (r row) cells() []string {
 			ratio = fmt.Sprintf("%.0f ×", r.Ratio)
 		}
 	}
-	return []string{r.What, r.Ours.String(), cmp.Or(r.Against, "–"), theirs, ratio, r.target(), r.verdict()}
+	return []string{r.What, ours, cmp.Or(r.Against, "–"), theirs, ratio, r.target(), r.verdict()}
 }
 
 func header() []string {

@@ -17,7 +17,7 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"size", size}, {"open", open}, {"verify", verify}, {"replay", replay}, {"fork", fork},
-		{"record", record}, {"diff", diffs}, {"process", process}, {"overhead", overhead},
+		{"record", record}, {"diff", diffs}, {"process", process}, {"overhead", overhead}, {"proxy", proxies},
 	}
 }
 
@@ -33,6 +33,8 @@ func names() []string {
 type bench struct {
 	quick bool
 	dir   string // for files; removed afterwards
+	mitm  string // the folder of mitmproxy, "" or noMitm
+	notes io.Writer
 	built *built // the program, nil until it is needed
 	at    string // the section at hand
 	files int    // written so far
@@ -64,7 +66,7 @@ func measure(ctx context.Context, o options, notes io.Writer) ([]row, error) {
 		return nil, fmt.Errorf("make a folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	b := &bench{quick: o.quick, dir: dir}
+	b := &bench{quick: o.quick, dir: dir, mitm: o.mitm, notes: notes}
 	for _, s := range sections() {
 		if o.only != "" && o.only != s.name {
 			continue
