@@ -13,7 +13,6 @@ import (
 
 	"investigator/internal/faults"
 	"investigator/internal/foreign"
-	"investigator/internal/ledger"
 	"investigator/internal/proxy"
 	"investigator/internal/recorder"
 	"investigator/internal/report"
@@ -373,7 +372,7 @@ func printForked(p *report.Printer, f *proxy.Forked) {
 	}
 	if h := f.Halt; h != nil {
 		p.Halted(report.HaltView{
-			Parent: f.Parent, At: f.At, Type: ledger.ToolReturned, Patch: "patched", Seq: h.Event, Recorded: h.Recorded, Model: h.Model,
+			Parent: f.Parent, At: f.At, Type: f.Type, Patch: describePatch(f.Patch), Seq: h.Event, Recorded: h.Recorded, Model: h.Model,
 			Tokens: int64(h.Tokens), Cost: "nothing yet", Changes: h.Changes, Cassette: f.Cassette, Next: "investigator proxy with --mode live",
 		})
 		return

@@ -23,12 +23,14 @@ import (
 
 // Forked is what became of a fork.
 type Forked struct {
-	Parent   string   `json:"parent"`
-	At       int      `json:"at"`
-	Cassette string   `json:"cassette,omitempty"`
-	Reached  bool     `json:"reached"` // the agent came to the fork point
-	Notes    []string `json:"notes,omitempty"`
-	Halt     *Halt    `json:"halt,omitempty"`
+	Parent   string       `json:"parent"`
+	At       int          `json:"at"`
+	Type     string       `json:"type"` // of the patched event
+	Patch    faults.Patch `json:"patch"`
+	Cassette string       `json:"cassette,omitempty"`
+	Reached  bool         `json:"reached"` // the agent came to the fork point
+	Notes    []string     `json:"notes,omitempty"`
+	Halt     *Halt        `json:"halt,omitempty"`
 }
 
 // Halt says what the next model call would have been. It was not made.
@@ -71,7 +73,7 @@ func newForking(p *Proxy) (*forking, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &forking{replaying: tape, o: o, out: Forked{Parent: o.Parent.Name(), At: o.Patch.At}}
+	f := &forking{replaying: tape, o: o, out: Forked{Parent: o.Parent.Name(), At: o.Patch.At, Patch: o.Patch}}
 	events, err := o.Parent.Events()
 	if err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func newForking(p *Proxy) (*forking, error) {
 	if f.edited, err = o.Patch.Apply(f.event); err != nil {
 		return nil, err
 	}
-	f.out.Notes = f.edited.Notes
+	f.out.Type, f.out.Notes = f.event.Type, f.edited.Notes
 	if err := f.locate(); err != nil {
 		return nil, err
 	}
