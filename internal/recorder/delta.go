@@ -53,51 +53,70 @@ type place struct {
 	quoted bool
 }
 
-// places finds recorded texts by their bytes.
+// places finds recorded texts by their bytes: answers and results apart, since a
+// tool may return what a model said.
 type places struct {
-	seeds [2]maphash.Seed
-	at    map[fingerprint]place
+	seeds   [2]maphash.Seed
+	answers map[fingerprint]int // the interactions of all answers but the last
+	results map[fingerprint]place
+
+	last   json.RawMessage // the message of the last answer, which is the one most asked for
+	lastID int
 }
 
 // fingerprint stands for a text within one process. It is no digest: it leaves
 // the process in no way, and nobody outside can know what it is.
 type fingerprint [2]uint64
 
-func newPlaces() places {
-	return places{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, at: map[fingerprint]place{}}
+func newPlaces() *places {
+	return &places{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, answers: map[fingerprint]int{}, results: map[fingerprint]place{}}
 }
 
-func (p places) fingerprint(text []byte) fingerprint {
+func (p *places) fingerprint(text []byte) fingerprint {
 	return fingerprint{maphash.Bytes(p.seeds[0], text), maphash.Bytes(p.seeds[1], text)}
 }
 
-func (p places) answer(id int, response json.RawMessage) {
-	if message := assistantMessage(response); len(message) > 0 {
-		p.at[p.fingerprint(message)] = place{id: id}
+// answer notes a model's answer, whose bytes stay as they are.
+func (p *places) answer(id int, response json.RawMessage) {
+	message := assistantMessage(response)
+	if len(message) == 0 {
+		return
 	}
+	if p.last != nil {
+		p.answers[p.fingerprint(p.last)] = p.lastID
+	}
+	p.last, p.lastID = message, id
 }
 
-func (p places) result(id int, result json.RawMessage) {
+func (p *places) result(id int, result json.RawMessage) {
 	if len(result) < minHole {
 		return
 	}
-	p.at[p.fingerprint(result)] = place{id: id}
+	p.results[p.fingerprint(result)] = place{id: id}
 	if result[0] != '"' && result[0] != '{' {
-		p.at[p.fingerprint(ledger.AppendString(nil, string(result)))] = place{id: id, quoted: true}
+		p.results[p.fingerprint(ledger.AppendString(nil, string(result)))] = place{id: id, quoted: true}
 	}
 }
 
-func (p places) of(text []byte) (place, bool) {
-	at, found := p.at[p.fingerprint(text)]
-	return at, found
+// ofAnswer finds the interaction whose answer holds a message.
+func (p *places) ofAnswer(message json.RawMessage) (id int, found bool) {
+	if bytes.Equal(message, p.last) {
+		return p.lastID, true
+	}
+	if len(p.answers) == 0 {
+		return 0, false
+	}
+	id, found = p.answers[p.fingerprint(message)]
+	return id, found
 }
 
 // ofResult finds a tool result that is worth a hole.
-func (p places) ofResult(value json.RawMessage) (place, bool) {
-	if len(value) < minHole {
+func (p *places) ofResult(value json.RawMessage) (place, bool) {
+	if len(value) < minHole || len(p.results) == 0 {
 		return place{}, false
 	}
-	return p.of(value)
+	at, found := p.results[p.fingerprint(value)]
+	return at, found
 }
 
 func assistantMessage(response json.RawMessage) json.RawMessage {
@@ -106,7 +125,7 @@ func assistantMessage(response json.RawMessage) json.RawMessage {
 
 // encodeDelta appends req as an extension of base, which was interaction
 // baseID; baseID -1 means that base is what run.started gives.
-func encodeDelta(b []byte, req, base converse.Request, baseID int, known places) []byte {
+func encodeDelta(b []byte, req, base converse.Request, baseID int, known *places) []byte {
 	var shared *converse.Thread
 	if baseID >= 0 {
 		shared = common(req.Messages, base.Messages)
@@ -155,13 +174,13 @@ func common(a, b *converse.Thread) *converse.Thread {
 	return a
 }
 
-func appendItem(b []byte, message json.RawMessage, first bool, known places) []byte {
+func appendItem(b []byte, message json.RawMessage, first bool, known *places) []byte {
 	if first {
 		return append(b, `{"s":1}`...)
 	}
 	if bytes.HasSuffix(message, []byte(`"role":"assistant"}`)) {
-		if at, found := known.of(message); found {
-			return append(strconv.AppendInt(append(b, `{"r":`...), int64(at.id), 10), '}')
+		if id, found := known.ofAnswer(message); found {
+			return append(strconv.AppendInt(append(b, `{"r":`...), int64(id), 10), '}')
 		}
 	}
 	template, holes := cutHoles(message, known)
@@ -185,7 +204,7 @@ func appendItem(b []byte, message json.RawMessage, first bool, known places) []b
 
 // cutHoles replaces the tool results in a message that were recorded before by
 // null.
-func cutHoles(message json.RawMessage, known places) (json.RawMessage, []hole) {
+func cutHoles(message json.RawMessage, known *places) (json.RawMessage, []hole) {
 	if !mayHoldResult(message) {
 		return message, nil
 	}

@@ -128,7 +128,7 @@ type conversation struct {
 	answers  map[int]json.RawMessage
 	results  map[int]json.RawMessage
 	requests map[int]converse.Request
-	known    places
+	known    *places
 	next     int
 }
 

@@ -93,3 +93,26 @@ func TestTextHoldsNoResult(t *testing.T) {
 		}
 	}
 }
+
+// A tool that returns what the model said word for word, and a model that says
+// what a tool returned, do not stand in for each other.
+func TestAnswersAndResultsAreKeptApart(t *testing.T) {
+	said := converse.Message("assistant", []json.RawMessage{converse.TextBlock("This is long enough to be worth a hole in the request that comes after it.")})
+	response := json.RawMessage(`{"output":{"message":` + string(said) + `},"stopReason":"end_turn"}`)
+	known := newPlaces()
+	known.answer(0, response)
+	known.result(1, said)
+	for range 2 {
+		if id, found := known.ofAnswer(said); !found || id != 0 {
+			t.Errorf("the answer is found at %d, %v", id, found)
+		}
+		if at, found := known.ofResult(said); !found || at.id != 1 {
+			t.Errorf("the result is found at %d, %v", at.id, found)
+		}
+		known.answer(2, json.RawMessage(`{"output":{"message":{"content":[],"role":"assistant"}}}`)) // the answer is not the last one any more
+	}
+	known.answer(3, response)
+	if id, _ := known.ofAnswer(said); id != 3 {
+		t.Errorf("of equal answers, that of %d is found", id)
+	}
+}

@@ -38,7 +38,7 @@ type Writer struct {
 	project projector
 	base    converse.Request // of the last model interaction
 	baseID  int
-	known   places
+	known   *places
 
 	text  []byte // room for lines
 	delta []byte // room for the stored request of one
