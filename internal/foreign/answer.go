@@ -169,7 +169,7 @@ func (a *answer) response() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = converse.ParseTurn(body)
+	_, err = converse.ParseCanonical(body)
 	return body, err
 }
 

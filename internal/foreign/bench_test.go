@@ -37,7 +37,9 @@ func spoken() []byte {
 	return fmt.Appendf(nil, `{"metrics":{"latencyMs":412},"output":{"message":{"content":[{"text":%q},{"toolUse":{"input":{"service":"checkout"},"name":"query_metrics","toolUseId":"tooluse_1"}}],"role":"assistant"}},"stopReason":"tool_use","usage":{"inputTokens":4100,"outputTokens":1210,"totalTokens":5310}}`, text)
 }
 
-func requests() map[string][]byte { return map[string][]byte{"question": longQuestion(), "loop": loops()} }
+func requests() map[string][]byte {
+	return map[string][]byte{"question": longQuestion(), "loop": loops()}
+}
 
 func BenchmarkReadRequest(b *testing.B) {
 	for name, body := range requests() {

@@ -3,11 +3,8 @@ package foreign
 import (
 	"bytes"
 	"encoding/json"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
 
+	"investigator/internal/converse"
 	"investigator/internal/ledger"
 )
 
@@ -60,238 +57,7 @@ func meaning(value json.RawMessage, s set) json.RawMessage {
 	if plain(value) {
 		return value
 	}
-	return rewrite(nil, value, s, inRequest)
-}
-
-// plain reports whether no change could concern the value: it is the common
-// case, and costs one pass that looks at names, numbers and nulls and leaps over
-// texts.
-func plain(v []byte) bool {
-	for i := 0; i < len(v); i++ {
-		switch c := v[i]; {
-		case c == '"':
-			end := textEnd(v, i)
-			if end < 0 || end < len(v) && v[end] == ':' && !plainMember(v[i+1:end-1], v[end+1:]) {
-				return false
-			}
-			i = end - 1
-		case c == 'n':
-			return false
-		case c == '-' || '0' <= c && c <= '9':
-			end := numberEnd(v, i)
-			if end < 0 {
-				return false
-			}
-			i = end - 1
-		}
-	}
-	return true
-}
-
-// textEnd returns the offset behind the text that begins at start, or -1.
-func textEnd(v []byte, start int) int {
-	for at := start + 1; ; {
-		n := bytes.IndexByte(v[at:], '"')
-		if n < 0 {
-			return -1
-		}
-		at += n + 1
-		slashes := 0
-		for i := at - 2; i > start && v[i] == '\\'; i-- {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return at
-		}
-	}
-}
-
-// plainMember reports whether a member is none that a change could concern.
-func plainMember(name, value []byte) bool {
-	switch string(name) {
-	case "cachePoint", "cache_control", "toolChoice", "tool_choice", "additionalModelResponseFieldPaths", "requestMetadata":
-		return false
-	case "status":
-		return !bytes.HasPrefix(value, []byte(`"success"`))
-	case "inferenceConfig":
-		return !bytes.HasPrefix(value, []byte(`{}`))
-	case "text":
-		return len(value) > 1 && value[0] == '"' && value[1] > ' ' && value[1] != '"' && value[1] != '\\' && value[1] < 0x80
-	}
-	return true
-}
-
-// numberEnd returns the offset behind a short integer, -1 for other numbers.
-func numberEnd(v []byte, start int) int {
-	end := start
-	for end < len(v) && v[end] != ',' && v[end] != ']' && v[end] != '}' {
-		if v[end] == '.' || v[end] == 'e' || v[end] == 'E' {
-			return -1
-		}
-		end++
-	}
-	if end-start > 15 || string(v[start:end]) == "-0" {
-		return -1
-	}
-	return end
-}
-
-// place says what a value is within a request. Inside data (inputs, results,
-// schemas) only numbers are touched: a null there is what the tool said. Inside
-// a tool result a blank text is what the tool said too.
-type place int
-
-const (
-	inRequest place = iota
-	inResult
-	inData
-)
-
-// rewrite appends what stays of a value. What is taken out is chosen from what
-// stays of it, so that a change cannot hide another one: a blank text with a
-// null beside it is a blank text.
-func rewrite(dst, v []byte, s set, at place) []byte {
-	switch {
-	case len(v) == 0:
-		return dst
-	case v[0] == '{':
-		return rewriteObject(dst, v, s, at)
-	case v[0] == '[':
-		return rewriteArray(dst, v, s, at)
-	case s.has(roundedNumbers) && (v[0] == '-' || '0' <= v[0] && v[0] <= '9'):
-		return appendNumber(dst, v, at)
-	}
-	return append(dst, v...)
-}
-
-// appendNumber writes a number as a reader with doubles alone would. One too
-// large becomes null, but only in data: elsewhere a null means nothing is there.
-func appendNumber(dst, v []byte, at place) []byte {
-	f, err := strconv.ParseFloat(string(v), 64)
-	switch {
-	case (err != nil || math.IsInf(f, 0)) && at == inData:
-		return append(dst, "null"...)
-	case err != nil || math.IsInf(f, 0):
-		return append(dst, v...)
-	case f == math.Trunc(f) && math.Abs(f) < 1e15:
-		return strconv.AppendInt(dst, int64(f), 10) // minus zero too
-	}
-	return strconv.AppendFloat(dst, f, 'g', -1, 64)
-}
-
-func rewriteArray(dst, v []byte, s set, at place) []byte {
-	list, ok := elements(v)
-	if !ok {
-		return append(dst, v...)
-	}
-	dst = append(dst, '[')
-	open := len(dst)
-	for _, e := range list {
-		before := len(dst)
-		if before > open {
-			dst = append(dst, ',')
-		}
-		start := len(dst)
-		dst = rewrite(dst, e, s, at)
-		if dropBlock(dst[start:], s, at) {
-			dst = dst[:before]
-		}
-	}
-	return append(dst, ']')
-}
-
-func dropBlock(b []byte, s set, at place) bool {
-	switch {
-	case at != inData && s.has(cachePoints) && bytes.HasPrefix(b, []byte(`{"cachePoint":`)):
-		return holdsOnly(b, "cachePoint")
-	case at == inRequest && s.has(blankText) && bytes.HasPrefix(b, []byte(`{"text":"`)):
-		return blank(stringOf(member(b, "text"))) && holdsOnly(b, "text", "type")
-	}
-	return false
-}
-
-// holdsOnly reports whether an object has no members but these.
-func holdsOnly(object []byte, names ...string) bool {
-	spans, err := ledger.MemberSpans(object)
-	for _, m := range spans {
-		if !slices.Contains(names, m.Name) {
-			return false
-		}
-	}
-	return err == nil
-}
-
-func blank(s string) bool { return strings.TrimSpace(s) == "" }
-
-func rewriteObject(dst, v []byte, s set, at place) []byte {
-	spans, err := ledger.MemberSpans(v)
-	if err != nil {
-		return append(dst, v...)
-	}
-	if at == inRequest && isResult(spans) {
-		at = inResult
-	}
-	dst = append(dst, '{')
-	open := len(dst)
-	for _, m := range spans {
-		before := len(dst)
-		if before > open {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, v[m.Start:m.End-len(m.Value)]...)
-		start := len(dst)
-		dst = rewrite(dst, m.Value, s, placeOf(m.Name, at))
-		if dropMember(m.Name, dst[start:], s, at) {
-			dst = dst[:before]
-		}
-	}
-	return append(dst, '}')
-}
-
-// isResult reports whether an object says of itself that it is a tool result;
-// one of Converse is named by the member that holds it.
-func isResult(spans []ledger.Span) bool {
-	for _, m := range spans {
-		if m.Name == "type" && string(m.Value) == `"tool_result"` || m.Name == "role" && string(m.Value) == `"tool"` {
-			return true
-		}
-	}
-	return false
-}
-
-func placeOf(name string, at place) place {
-	switch name {
-	case "input", "json", "inputSchema", "input_schema", "parameters", "schema", "additionalModelRequestFields":
-		return inData
-	case "toolResult":
-		return max(at, inResult)
-	}
-	return at
-}
-
-func dropMember(name string, value []byte, s set, at place) bool {
-	if at == inData {
-		return false
-	}
-	text := string(value[:min(len(value), 32)])
-	if text == "null" && s.has(emptyMembers) {
-		return true
-	}
-	switch name {
-	case "status":
-		return at == inResult && s.has(successStatus) && text == `"success"`
-	case "toolChoice", "tool_choice":
-		return s.has(autoToolChoice) && (text == `{"auto":{}}` || text == `{"type":"auto"}` || text == `"auto"`)
-	case "additionalModelResponseFieldPaths":
-		return s.has(responsePaths)
-	case "requestMetadata":
-		return s.has(metadata)
-	case "cache_control":
-		return s.has(cachePoints)
-	case "inferenceConfig":
-		return s.has(emptyMembers) && text == `{}`
-	}
-	return false
+	return rewritten(value, s)
 }
 
 // Compare reports whether two canonical values mean the same, and by which
@@ -345,6 +111,30 @@ func Sums(messages []json.RawMessage) []ledger.Sum {
 		out[i] = s
 	}
 	return out
+}
+
+// SumsOf is Sums over the messages of a thread. It costs less: as long as the
+// meanings are the messages themselves, the sums are the thread's own.
+func SumsOf(t *converse.Thread) []ledger.Sum {
+	nodes := make([]*converse.Thread, t.Len())
+	for i := len(nodes) - 1; i >= 0; i, t = i-1, t.Parent() {
+		nodes[i] = t
+	}
+	out := make([]ledger.Sum, len(nodes))
+	var s ledger.Sum
+	for i, node := range nodes {
+		s = NextSum(s, node)
+		out[i] = s
+	}
+	return out
+}
+
+// NextSum is the sum after the thread's last message, given the one before it.
+func NextSum(before ledger.Sum, t *converse.Thread) ledger.Sum {
+	if before == t.Parent().Sum() && plain(t.Last()) {
+		return t.Sum()
+	}
+	return before.Next(Meaning(t.Last()))
 }
 
 // Key identifies a request by its meaning: operation, model, members and

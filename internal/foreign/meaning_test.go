@@ -1,7 +1,12 @@
 package foreign
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -63,16 +68,58 @@ func TestEveryChangeIsDeclared(t *testing.T) {
 	}
 }
 
-// FuzzMeaning: taking meaning twice changes nothing, gives JSON, and the short
-// way for plain values agrees with the long one.
+// slowly is what stays of a value by its definition: each value is cut into its
+// parts, and every part is looked at.
+func slowly(v []byte, s set, at place) []byte {
+	switch {
+	case v[0] == '[':
+		list, _ := elements(v)
+		var out [][]byte
+		for _, e := range list {
+			if e := slowly(e, s, at); !dropBlock(e, s, at) {
+				out = append(out, e)
+			}
+		}
+		return slices.Concat([]byte{'['}, bytes.Join(out, []byte{','}), []byte{']'})
+	case v[0] == '{':
+		spans, _ := ledger.MemberSpans(v)
+		for _, m := range spans {
+			if at == inRequest && (m.Name == "type" && string(m.Value) == `"tool_result"` || m.Name == "role" && string(m.Value) == `"tool"`) {
+				at = inResult
+			}
+		}
+		var out [][]byte
+		for _, m := range spans {
+			name := []byte(m.Name)
+			if value := slowly(m.Value, s, placeOf(name, at)); !dropMember(name, value, s, at) {
+				out = append(out, slices.Concat(v[m.Start:m.End-len(m.Value)], value))
+			}
+		}
+		return slices.Concat([]byte{'{'}, bytes.Join(out, []byte{','}), []byte{'}'})
+	case s.has(roundedNumbers) && (v[0] == '-' || '0' <= v[0] && v[0] <= '9'):
+		return appendNumber(nil, v, at)
+	}
+	return v
+}
+
+// FuzzMeaning: meaning is what its definition says, for every change; taking it
+// twice changes nothing, gives JSON, and the short way for plain values agrees with
+// the long one.
 func FuzzMeaning(f *testing.F) {
-	for _, s := range []string{`{"content":[{"text":""},{"text":"a\\"},{"cachePoint":{}}],"role":"user"}`, `{"input":{"n":[1,-0,1.0,1e400,9007199254740993]}}`, `{"a":null,"status":"success","text":"né"}`, `[]`, `"x"`} {
+	for _, s := range []string{`{"content":[{"text":""},{"text":"a\\"},{"cachePoint":{}}],"role":"user"}`, `{"input":{"n":[1,-0,1.0,1e400,9007199254740993]}}`, `{"a":null,"status":"success","text":"né"}`, `[]`, `"x"`, conversation, string(loops()),
+		`[{"type":"tool_result","status":"success","content":[{"text":" "}]},{"toolResult":{"status":"success","content":[{"text":""},{"cachePoint":{"type":"default"}}]}},{"text":" ","x":null}]`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		c, err := ledger.Canon([]byte(s))
 		if err != nil {
 			return
+		}
+		for i := range len(Changes()) + 1 {
+			chosen := everything &^ (1 << i)
+			if got, want := meaning(c, chosen), slowly(c, chosen, inRequest); !bytes.Equal(got, want) {
+				t.Fatalf("%s without %b is %s, expected %s", c, chosen, got, want)
+			}
 		}
 		m := Meaning(c)
 		if !json.Valid(m) {
@@ -82,8 +129,8 @@ func FuzzMeaning(f *testing.F) {
 		if err != nil || string(Meaning(again)) != string(m) {
 			t.Fatalf("%s, twice %s", m, Meaning(again))
 		}
-		if plain(c) && string(rewrite(nil, c, everything, inRequest)) != string(c) {
-			t.Fatalf("%s is called plain and becomes %s", c, rewrite(nil, c, everything, inRequest))
+		if plain(c) && string(rewritten(c, everything)) != string(c) {
+			t.Fatalf("%s is called plain and becomes %s", c, rewritten(c, everything))
 		}
 	})
 }
@@ -97,6 +144,43 @@ func TestSumsAreChained(t *testing.T) {
 	}
 	if Key(a, x[1]) == Key(read(t, "/model/m/converse-stream", `{"messages":[]}`), x[1]) {
 		t.Error("two operations have one key")
+	}
+}
+
+// TestSumsOfThreads: what a thread knows already gives the same sums, before and
+// behind a message whose meaning is not its text.
+func TestSumsOfThreads(t *testing.T) {
+	for name, body := range map[string]string{
+		"plain": string(longQuestion()), "loop": string(loops()), "all": conversation, "none": `{"messages":[]}`,
+		"middle": `{"messages":[{"content":[{"text":"a"}],"role":"user"},{"content":[{"text":"b"}],"name":null,"role":"assistant"},{"content":[{"text":"c"}],"role":"user"}]}`,
+	} {
+		a := read(t, "/model/m/converse", body)
+		if d := cmp.Diff(Sums(a.Request.Messages.Messages()), SumsOf(a.Request.Messages)); d != "" {
+			t.Errorf("%s: (-of messages +of thread)\n%s", name, d)
+		}
+	}
+}
+
+// TestPlainNumbersAreTheShortest: a number that is called plain is what a reader
+// with doubles alone writes.
+func TestPlainNumbersAreTheShortest(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	called := 0
+	for range 200_000 {
+		s := []string{"", "-"}[r.IntN(2)] + strconv.FormatInt(r.Int64N([]int64{1, 10, 1e6, 1e7, 1e15}[r.IntN(5)]), 10)
+		if r.IntN(4) > 0 {
+			s += fmt.Sprintf(".%0*d", 1+r.IntN(9), r.Int64N([]int64{1, 1000, 1e9, 1e15}[r.IntN(4)]))
+		}
+		if numberEnd([]byte(s), 0) < 0 {
+			continue
+		}
+		called++
+		if got := string(appendNumber(nil, []byte(s), inData)); got != s {
+			t.Fatalf("%s is called plain and is written %s", s, got)
+		}
+	}
+	if called < 50_000 {
+		t.Errorf("%d numbers are plain", called)
 	}
 }
 

@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -88,38 +87,27 @@ func dialectOf(op Op, rest json.RawMessage) Dialect {
 
 // split divides a canonical body into its messages and the rest.
 func split(canon []byte) (messages []json.RawMessage, rest json.RawMessage, err error) {
-	spans, err := ledger.MemberSpans(canon)
-	if err != nil {
+	if rest, err = ledger.Without(canon, "messages"); err != nil {
 		return nil, nil, fmt.Errorf("read request body: expected an object, found %.20q", canon)
 	}
-	for _, s := range spans {
-		if s.Name != "messages" {
-			continue
-		}
-		list, isList := elements(s.Value)
-		if !isList {
-			return nil, nil, fmt.Errorf("read request body: /messages: expected an array, found %.20q", s.Value)
-		}
-		return list, without(canon, s), nil
+	list := member(canon, "messages")
+	if list == nil {
+		return nil, rest, nil
 	}
-	return nil, canon, nil
-}
-
-// without cuts one member out of a canonical object.
-func without(object []byte, s ledger.Span) json.RawMessage {
-	start, end := s.Start, s.End
-	if object[end] == ',' {
-		end++
-	} else if object[start-1] == ',' {
-		start--
+	messages, isList := elements(list)
+	if !isList {
+		return nil, nil, fmt.Errorf("read request body: /messages: expected an array, found %.20q", list)
 	}
-	return append(bytes.Clone(object[:start]), object[end:]...)
+	return messages, rest, nil
 }
 
 // elements splits a canonical array.
 func elements(array []byte) (list []json.RawMessage, isList bool) {
 	if len(array) < 2 || array[0] != '[' {
 		return nil, false
+	}
+	if len(array) > 2 {
+		list = make([]json.RawMessage, 0, 4)
 	}
 	for pos := 1; pos < len(array)-1; pos++ {
 		end := ledger.SkipValue(array, pos)
@@ -134,23 +122,13 @@ func elements(array []byte) (list []json.RawMessage, isList bool) {
 
 // member returns the value of a canonical object's member, nil if there is
 // none or it is no object.
-func member(object []byte, name string) json.RawMessage {
-	if len(object) == 0 || object[0] != '{' {
-		return nil
-	}
-	spans, err := ledger.MemberSpans(object)
-	if err != nil {
-		return nil
-	}
-	for _, s := range spans {
-		if s.Name == name {
-			return s.Value
-		}
-	}
-	return nil
-}
+func member(object []byte, name string) json.RawMessage { return ledger.Member(object, name) }
 
+// stringOf decodes a text. Anything else is none.
 func stringOf(quoted json.RawMessage) string {
+	if s, plain := ledger.PlainString(quoted); plain || len(quoted) == 0 {
+		return s
+	}
 	var s string
 	_ = json.Unmarshal(quoted, &s) // anything else is no text
 	return s
