@@ -41,7 +41,12 @@ func appendEscaped(dst, s []byte, quote bool) []byte {
 			continue
 		}
 		plain := bits.TrailingZeros64(odd) / 8
-		dst, s = appendOdd(dst[:len(dst)-8+plain], s[plain:], quote)
+		dst = dst[:len(dst)-8+plain]
+		if b := s[plain]; quote && (b == '"' || b == '\\') { // nearly all that are odd
+			dst, s = append(dst, '\\', b), s[plain+1:]
+			continue
+		}
+		dst, s = appendOdd(dst, s[plain:], quote)
 	}
 	for len(s) > 0 {
 		if b := s[0]; b >= 0x20 && b < 0x7f && b != '"' && b != '\\' {

@@ -157,46 +157,58 @@ func (r *reading) string(want []byte) bool {
 	if !r.take('"') {
 		return false
 	}
-	rest := r.text[r.at:]
-	for {
-		n := alike(rest, want)
-		rest, want = rest[n:], want[n:]
-		if len(rest) == 0 {
-			return false
-		}
-		switch b := rest[0]; {
-		case b == '"':
-			r.at = len(r.text) - len(rest) + 1
+	text, same := r.text[r.at:], true
+	for same {
+		n, m := alike(text, want)
+		text, want = text[n:], want[m:]
+		if len(text) > 0 && text[0] == '"' {
+			r.at = len(r.text) - len(text) + 1
 			return len(want) == 0
-		case b == '\\':
-			c, size := unescape(rest)
-			var buf [utf8.UTFMax]byte
-			says := utf8.AppendRune(buf[:0], c)
-			if size == 0 || !bytes.HasPrefix(want, says) {
-				return false
-			}
-			rest, want = rest[size:], want[len(says):]
-		case b < 0x20 || len(want) == 0 || b != want[0]:
-			return false
-		default: // too near to an end for a word
-			rest, want = rest[1:], want[1:]
 		}
+		n, m, same = character(text, want)
+		text, want = text[n:], want[m:]
 	}
+	return false
 }
 
-// alike is how many bytes at the beginning of a string's text, up to an escape
-// or its end, are those of want; fewer near the end of either.
-func alike(text, want []byte) int {
-	n := 0
-	for len(text)-n >= 8 && len(want)-n >= 8 {
+// alike returns how far a string's text and what it is to say are alike, in
+// both. It takes eight bytes at a time, and the two escapes that nearly all are;
+// it stops at the string's end, at another escape, at a difference, and near the
+// end of either.
+func alike(text, want []byte) (n, m int) {
+	for n+8 <= len(text) && m+8 <= len(want) {
 		word := binary.LittleEndian.Uint64(text[n:])
-		odd := stops(word) | (word ^ binary.LittleEndian.Uint64(want[n:]))
-		if odd != 0 {
-			return n + bits.TrailingZeros64(odd)/8
+		odd := stops(word) | (word ^ binary.LittleEndian.Uint64(want[m:]))
+		if odd == 0 {
+			n, m = n+8, m+8
+			continue
 		}
-		n += 8
+		plain := bits.TrailingZeros64(odd) / 8
+		n, m = n+plain, m+plain
+		if c := want[m]; text[n] != '\\' || n+1 == len(text) || text[n+1] != c || c != '"' && c != '\\' {
+			break
+		}
+		n, m = n+2, m+1
 	}
-	return n
+	return n, m
+}
+
+// character compares one character of a string's text, escaped or not, with the
+// next one of what it is to say, and returns how long both are.
+func character(text, want []byte) (n, m int, same bool) {
+	switch {
+	case len(text) == 0 || len(want) == 0 || text[0] < 0x20 || text[0] == '"':
+		return 0, 0, false
+	case text[0] != '\\':
+		return 1, 1, text[0] == want[0]
+	}
+	c, size := unescape(text)
+	var buf [utf8.UTFMax]byte
+	says := utf8.AppendRune(buf[:0], c)
+	if size == 0 || !bytes.HasPrefix(want, says) {
+		return 0, 0, false
+	}
+	return size, len(says), true
 }
 
 // stops marks, by their top bits, the bytes of a word that end a run of plain
