@@ -142,3 +142,33 @@ func TestInsertionAsTheAgentSeesIt(t *testing.T) {
 		t.Errorf("what is no turn became %s", in.Without())
 	}
 }
+
+// FuzzInsert: a request of any shape either takes the call, which then stands
+// in it twice, made and answered, or stays as it is.
+func FuzzInsert(f *testing.F) {
+	for _, c := range sameTalk() {
+		f.Add(c.body, uint8(1), false)
+		f.Add(c.body, uint8(2), true)
+	}
+	f.Add(`{"messages":[1,{"role":"assistant","content":[],"tool_calls":[null]},{"role":"tool"},{"role":"user","content":[{"toolResult":1},{"type":"tool_result"}]}],"anthropic_version":"x"}`, uint8(1), false)
+	turns := map[bool]string{false: turnOf("tool_use", ownCall, insertedCall), true: turnOf("tool_use", insertedCall)}
+	f.Fuzz(func(t *testing.T, body string, at uint8, whole bool) {
+		if strings.Contains(body, "inserted-2") {
+			return
+		}
+		in := Insertion{Message: int(at), Turn: json.RawMessage(turns[whole]), Added: []Added{deploysAt1402()}}
+		for _, path := range []string{"/model/m/converse", "/model/m/invoke", "/openai/v1/chat/completions"} {
+			r, _ := ParseRoute(path)
+			a, err := ReadRequest(r, []byte(body))
+			if err != nil || a.Dialect == Opaque {
+				continue
+			}
+			got, err := a.Insert(in)
+			if now := string(got.Request.Body()); err != nil && now != string(a.Request.Body()) {
+				t.Errorf("%s: refused with %v, and changed to %s", path, err, now)
+			} else if n := strings.Count(now, `"inserted-2"`); err == nil && (n != 2 || string(canon(t, now)) != now) {
+				t.Errorf("%s: %d times, or not canonical: %s", path, n, now)
+			}
+		}
+	})
+}

@@ -37,7 +37,7 @@ func keptUnknown(turn converse.Turn, d Dialect) unknownEvents {
 		if d == Converse {
 			e.payload = member(raw, "payload")
 		}
-		if !plainKind(e.kind) || len(e.payload) == 0 {
+		if !plainKind(e.kind) || len(e.payload) == 0 || partlyKnown(e.payload, d) {
 			continue
 		}
 		var index *int
@@ -91,6 +91,31 @@ func (u *unknownEvents) upTo(block, sentAs int) []unknown {
 		}
 	}
 	return out
+}
+
+// partlyKnown reports whether a part of an event went into a block when it was
+// read: sent again, it would be there twice. Services send one part in each. It
+// decodes as the readers do.
+func partlyKnown(payload json.RawMessage, d Dialect) bool {
+	if d == Anthropic {
+		var e struct {
+			Delta struct {
+				Text, Thinking, Signature string
+				Input                     string `json:"partial_json"`
+			} `json:"delta"`
+		}
+		return json.Unmarshal(payload, &e) != nil || e.Delta.Text+e.Delta.Thinking+e.Delta.Signature+e.Delta.Input != ""
+	}
+	var e struct {
+		Start map[string]json.RawMessage `json:"start"`
+		Delta map[string]json.RawMessage `json:"delta"`
+	}
+	if json.Unmarshal(payload, &e) != nil {
+		return false // of an event that is about no block
+	}
+	thoughts, _ := converse.Members(e.Delta["reasoningContent"])
+	results, _ := elements(e.Delta["toolResult"])
+	return len(e.Start) > 1 || len(e.Delta) > 1 || len(thoughts) > 1 || len(results) > 1
 }
 
 // plainKind reports whether a text can stand as an event's type in a header and

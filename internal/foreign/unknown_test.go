@@ -159,3 +159,61 @@ func TestUnknownEventsOfAnotherShape(t *testing.T) {
 		})
 	}
 }
+
+// FuzzUnknownEvents: whatever stands in a stream, the answer that was read of it
+// is read again from what is sent for it.
+func FuzzUnknownEvents(f *testing.F) {
+	f.Add("shiny", `{"x":1}`, false)
+	f.Add("contentBlockDelta", `{"contentBlockIndex":0,"delta":{"text":"x","zoom":1}}`, false)
+	f.Add("contentBlockDelta", `{"contentBlockIndex":0,"delta":{"reasoningContent":{"text":"x","zoom":1}}}`, true)
+	f.Add("contentBlockDelta", `{"contentBlockIndex":4,"delta":{"toolResult":[{"text":"x"},{"zoom":1}]}}`, true)
+	f.Add("contentBlockStart", `{"contentBlockIndex":1,"start":{"toolUse":{"toolUseId":"u","name":"a"},"zoom":{}}}`, false)
+	f.Add("", `{"type":"content_block_delta","index":0,"delta":{"type":"zoom","text":"x"}}`, false)
+	f.Add("", `{"type":"zoom","index":1e400,"delta":{"text":{}}}`, true)
+	f.Fuzz(func(t *testing.T, kind, payload string, late bool) {
+		asked := askers(t)
+		text, more := `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":"hi"}}`, kind+" "+payload
+		events := []string{`messageStart {"role":"assistant"}`, more, text, `messageStop {"stopReason":"end_turn"}`}
+		lines := []string{`{"type":"message_start","message":{}}`, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`, payload, `{"type":"content_block_stop","index":0}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, `{"type":"message_stop"}`}
+		if late {
+			events[1], events[2] = text, more
+			lines[1], lines[2] = payload, lines[1]
+		}
+		if kind != "" && len(kind) < 200 && !strings.Contains(kind, " ") && json.Valid([]byte(payload)) {
+			readsBack(t, asked["converse stream"], framed(events...))
+		}
+		if !strings.ContainsAny(payload, "\n\r") {
+			readsBack(t, asked["messages stream"], []byte("data: "+strings.Join(lines, "\n\ndata: ")+"\n\n"))
+		}
+	})
+}
+
+func readsBack(t *testing.T, a Asked, body []byte) {
+	t.Helper()
+	first, err := ReadAnswer(a.Dialect, body)
+	if err != nil {
+		return
+	}
+	e, err := Encode(a, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	once, err := ReadAnswer(a.Dialect, e.Body)
+	if err != nil {
+		t.Fatalf("%v\nread %s\nsent %q", err, first, e.Body)
+	}
+	if a, b := content(t, first), content(t, once); a != b {
+		t.Errorf("read %s\nsent %q\nread again %s", a, e.Body, b)
+	}
+}
+
+// content is what an answer says, without the events that are unknown.
+func content(t *testing.T, answer json.RawMessage) string {
+	t.Helper()
+	turn, err := converse.ParseTurn(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s %s", turn.Message, turn.StopReason)
+}
