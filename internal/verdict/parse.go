@@ -17,7 +17,11 @@ import (
 // Schema.
 func Parse(input json.RawMessage) (v Verdict, problems []string) {
 	r := reader{}
-	members, ok := r.object(input)
+	canon, err := ledger.Canon(input)
+	if err != nil {
+		canon = nil // which is no object
+	}
+	members, ok := r.object(canon, input)
 	if !ok {
 		return v, r.problems
 	}
@@ -28,22 +32,46 @@ func Parse(input json.RawMessage) (v Verdict, problems []string) {
 	return v, r.problems
 }
 
-func (v *Verdict) readFrom(r *reader, m map[string]json.RawMessage) {
+func (v *Verdict) readFrom(r *reader, m members) {
 	v.Component = r.text(m, "component")
-	v.Class = r.oneOf(m, "class", Classes())
+	v.Class = r.oneOf(m, "class", Classes)
 	v.Mechanism = r.text(m, "mechanism")
 	v.Change = r.text(m, "change")
 	v.StartedAt = r.text(m, "started_at")
-	v.Confidence = r.oneOf(m, "confidence", Confidences())
-	if r.read(m, "summary", "a string", &v.Summary) && strings.TrimSpace(v.Summary) == "" {
+	v.Confidence = r.oneOf(m, "confidence", Confidences)
+	raw, ok := r.read(m, "summary", "a string", '"')
+	if v.Summary = stringOf(raw); ok && strings.TrimSpace(v.Summary) == "" {
 		r.complain("/summary", "expected a text, found none")
 	}
 	v.Evidence = r.addresses(m, "evidence")
 	v.RuledOut = r.ruledOut(m, "ruled_out")
-	if _, given := m["not_examined"]; given {
+	if m.value("not_examined") != nil {
 		v.NotExamined = r.texts(m, "not_examined")
 	}
 	v.Recommendation = r.text(m, "recommendation")
+}
+
+// members are those of a canonical object, by their exact names; encoding/json
+// would take "Component" for "component".
+type members []ledger.Span
+
+// value returns a member's value, nil if there is none.
+func (m members) value(name string) json.RawMessage {
+	for i := range m {
+		if m[i].Name == name {
+			return m[i].Value
+		}
+	}
+	return nil
+}
+
+// stringOf decodes a canonical string, "" for none.
+func stringOf(raw json.RawMessage) string {
+	s, plain := ledger.PlainString(raw)
+	if !plain && raw != nil {
+		_ = json.Unmarshal(raw, &s) // canonical strings decode
+	}
+	return s
 }
 
 // reader takes members out of objects and collects what is wrong with them. at
@@ -57,68 +85,61 @@ func (r *reader) complain(pointer, format string, args ...any) {
 	r.problems = append(r.problems, pointer+": "+fmt.Sprintf(format, args...))
 }
 
-// object reads the members by their exact names; encoding/json would take
-// "Component" for "component".
-func (r *reader) object(raw json.RawMessage) (map[string]json.RawMessage, bool) {
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &m); err != nil || m == nil {
-		r.complain(cmp.Or(r.at, "the input"), "expected an object, found %s", kindOf(raw))
+// object reads the members of a canonical value, which was given as another
+// text.
+func (r *reader) object(canon, given json.RawMessage) (members, bool) {
+	m, err := ledger.MemberSpans(canon)
+	if err != nil {
+		r.complain(cmp.Or(r.at, "the input"), "expected an object, found %s", kindOf(given))
 		return nil, false
 	}
 	return m, true
 }
 
-func (r *reader) read(m map[string]json.RawMessage, name, want string, into any) bool {
-	raw, found := m[name]
-	if !found {
+// read returns a member's value if it begins as its kind does.
+func (r *reader) read(m members, name, want string, open byte) (json.RawMessage, bool) {
+	raw := m.value(name)
+	switch {
+	case raw == nil:
 		r.complain(r.at+"/"+name, "expected %s, found none", want)
-		return false
-	}
-	if text, wanted := into.(*string); wanted {
-		if s, plain := ledger.PlainString(raw); plain {
-			*text = s
-			return true
-		}
-	}
-	if string(raw) == "null" || json.Unmarshal(raw, into) != nil {
+	case raw[0] != open:
 		r.complain(r.at+"/"+name, "expected %s, found %s", want, kindOf(raw))
-		return false
+	default:
+		return raw, true
 	}
-	return true
+	return nil, false
 }
 
-func (r *reader) text(m map[string]json.RawMessage, name string) (s string) {
-	r.read(m, name, "a string", &s)
-	return s
+func (r *reader) text(m members, name string) string {
+	raw, _ := r.read(m, name, "a string", '"')
+	return stringOf(raw)
 }
 
-func (r *reader) oneOf(m map[string]json.RawMessage, name string, allowed []string) (s string) {
-	want := "one of " + strings.Join(allowed, ", ")
-	if r.read(m, name, want, &s) && !slices.Contains(allowed, s) {
+func (r *reader) oneOf(m members, name string, allowed func() []string) string {
+	s := stringOf(m.value(name))
+	if slices.Contains(allowed(), s) {
+		return s
+	}
+	want := "one of " + strings.Join(allowed(), ", ")
+	if _, ok := r.read(m, name, want, '"'); ok {
 		r.complain(r.at+"/"+name, "expected %s, found %q", want, s)
 	}
 	return s
 }
 
-func (r *reader) texts(m map[string]json.RawMessage, name string) (out []string) {
-	var raw []json.RawMessage
-	r.read(m, name, "an array of strings", &raw)
-	for i, item := range raw {
-		if s, plain := ledger.PlainString(item); plain {
-			out = append(out, s)
-			continue
-		}
-		var s *string
-		if json.Unmarshal(item, &s) != nil || s == nil {
+func (r *reader) texts(m members, name string) (out []string) {
+	raw, _ := r.read(m, name, "an array of strings", '[')
+	for i, item := range ledger.Elements(raw) {
+		if item[0] != '"' {
 			r.complain(fmt.Sprintf("%s/%s/%d", r.at, name, i), "expected a string, found %s", kindOf(item))
 			continue
 		}
-		out = append(out, *s)
+		out = append(out, stringOf(item))
 	}
 	return out
 }
 
-func (r *reader) addresses(m map[string]json.RawMessage, name string) []string {
+func (r *reader) addresses(m members, name string) []string {
 	out := r.texts(m, name)
 	for i, address := range out {
 		if _, _, err := ParseAddress(address); err != nil {
@@ -128,14 +149,13 @@ func (r *reader) addresses(m map[string]json.RawMessage, name string) []string {
 	return out
 }
 
-func (r *reader) ruledOut(m map[string]json.RawMessage, name string) (out []RuledOut) {
-	var raw []json.RawMessage
-	r.read(m, name, "an array", &raw)
-	for i, item := range raw {
+func (r *reader) ruledOut(m members, name string) (out []RuledOut) {
+	raw, _ := r.read(m, name, "an array", '[')
+	for i, item := range ledger.Elements(raw) {
 		in := reader{at: fmt.Sprintf("%s/%s/%d", r.at, name, i)}
-		if m, ok := in.object(item); ok {
+		if m, ok := in.object(item, item); ok {
 			o := RuledOut{Hypothesis: in.text(m, "hypothesis"), Reason: in.text(m, "reason")}
-			if _, given := m["evidence"]; given {
+			if m.value("evidence") != nil {
 				o.Evidence = in.texts(m, "evidence")
 			}
 			out = append(out, o)

@@ -60,14 +60,50 @@ func (v Verdict) Inconclusive() bool { return strings.TrimSpace(v.Component) == 
 
 // JSON returns the verdict as canonical JSON.
 func (v Verdict) JSON() json.RawMessage {
-	if v.Evidence == nil {
-		v.Evidence = []string{} // the schema wants [], not null
+	b := make([]byte, 0, 512+len(v.Mechanism)+len(v.Summary)+len(v.Recommendation))
+	b = appendText(b, `{"change":`, v.Change)
+	b = appendText(b, `,"class":`, v.Class)
+	b = appendText(b, `,"component":`, v.Component)
+	b = appendText(b, `,"confidence":`, v.Confidence)
+	b = appendTexts(b, `,"evidence":`, v.Evidence) // the schema wants [], not null
+	b = appendText(b, `,"mechanism":`, v.Mechanism)
+	if len(v.NotExamined) > 0 {
+		b = appendTexts(b, `,"not_examined":`, v.NotExamined)
 	}
-	if v.RuledOut == nil {
-		v.RuledOut = []RuledOut{}
+	b = appendText(b, `,"recommendation":`, v.Recommendation)
+	b = append(b, `,"ruled_out":[`...)
+	for i, r := range v.RuledOut {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = r.appendJSON(b)
 	}
-	b, _ := ledger.CanonValue(v) // strings always encode
-	return b
+	b = appendText(b, `],"started_at":`, v.StartedAt)
+	return append(appendText(b, `,"summary":`, v.Summary), '}')
+}
+
+func (r RuledOut) appendJSON(b []byte) []byte {
+	b = append(b, '{')
+	if len(r.Evidence) > 0 {
+		b = append(appendTexts(b, `"evidence":`, r.Evidence), ',')
+	}
+	b = appendText(b, `"hypothesis":`, r.Hypothesis)
+	return append(appendText(b, `,"reason":`, r.Reason), '}')
+}
+
+func appendText(b []byte, name, text string) []byte {
+	return ledger.AppendString(append(b, name...), text)
+}
+
+func appendTexts(b []byte, name string, texts []string) []byte {
+	b = append(append(b, name...), '[')
+	for i, text := range texts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = ledger.AppendString(b, text)
+	}
+	return append(b, ']')
 }
 
 // Same reports whether two verdicts are the same finding.

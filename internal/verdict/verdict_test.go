@@ -203,6 +203,31 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// JSON is written by hand; encoding/json must agree with it.
+func FuzzJSON(f *testing.F) {
+	f.Add("payments-db", "he said \"10 → 50\"\u2028\x07\xff", uint8(0))
+	f.Add("", "<&>", uint8(7))
+	f.Fuzz(func(t *testing.T, a, b string, lists uint8) {
+		v := Verdict{a, b, a, b, a, b, b + a, []string{}, []RuledOut{}, nil, a + b}
+		if lists&1 != 0 {
+			v.Evidence, v.RuledOut = []string{a, b}, []RuledOut{{a, b, nil}, {b, a, []string{b, a}}}
+		}
+		if lists&2 != 0 {
+			v.NotExamined = []string{b, a, b}
+		}
+		want, err := ledger.CanonValue(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lists&4 != 0 && lists&1 == 0 {
+			v.Evidence, v.RuledOut = nil, nil // written as empty lists
+		}
+		if d := cmp.Diff(string(want), string(v.JSON())); d != "" {
+			t.Errorf("(-encoding/json +JSON):\n%s", d)
+		}
+	})
+}
+
 func TestSchemaIsCanonical(t *testing.T) {
 	want, err := ledger.Canon(Schema())
 	if err != nil || !bytes.Equal(want, Schema()) {
