@@ -49,7 +49,8 @@ type Call struct {
 // ToolDigest is the In of a tool call: equal digests mean the same tool asked
 // the same question.
 func ToolDigest(name string, input json.RawMessage) string {
-	b := append([]byte(`{"input":`), input...)
+	b := make([]byte, 0, len(input)+len(name)+32)
+	b = append(append(b, `{"input":`...), input...)
 	b = append(b, `,"name":`...)
 	return ledger.Digest(append(ledger.AppendString(b, name), '}'))
 }

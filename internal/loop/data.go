@@ -12,7 +12,8 @@ import (
 // CalledData is the data of tool.called:
 // {"input":…,"pos":…,"tool":…,"toolUseId":…,"turn":…}.
 func CalledData(turn, pos int, use converse.ToolUse) json.RawMessage {
-	b := append([]byte(`{"input":`), use.Input...)
+	b := make([]byte, 0, len(use.Input)+len(use.Name)+len(use.ID)+64)
+	b = append(append(b, `{"input":`...), use.Input...)
 	b = append(b, `,"pos":`...)
 	b = strconv.AppendInt(b, int64(pos), 10)
 	b = append(b, `,"tool":`...)

@@ -184,3 +184,28 @@ func TestOverflowLeavesSmallResults(t *testing.T) {
 		t.Errorf("events %s, outcome %+v", types(p.events), o)
 	}
 }
+
+// JSON is written by hand; encoding/json must agree with it.
+func FuzzOutcomeJSON(f *testing.F) {
+	f.Add("limit", "max turns reached: 3 of 3", "he said \"no\"\u2028\x07\xff", int64(0), int64(12), uint8(0))
+	f.Add("verdict", "", "", int64(-3), int64(1<<40), uint8(7))
+	f.Fuzz(func(t *testing.T, outcome, reason, text string, a, b int64, members uint8) {
+		o := Outcome{Outcome: outcome, Reason: reason, Text: text, Turns: int(a), Usage: converse.Usage{Input: a, Output: b, Total: a + b}}
+		if members&1 != 0 {
+			o.Verdict = json.RawMessage(`{"component":"","n":1.0}`)
+		}
+		if members&2 != 0 {
+			o.Dropped, o.Usage.CacheRead = int(b), a
+		}
+		if members&4 != 0 {
+			o.Usage.CacheWrite = b
+		}
+		want, err := ledger.CanonValue(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), string(o.JSON())); d != "" {
+			t.Errorf("(-encoding/json +JSON):\n%s", d)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"investigator/internal/converse"
@@ -39,12 +40,47 @@ func ParseOutcome(data json.RawMessage) (Outcome, error) {
 	return o, nil
 }
 
+// JSON returns the outcome as canonical JSON; the verdict is canonical already.
+func (o Outcome) JSON() json.RawMessage {
+	b := append(make([]byte, 0, len(o.Verdict)+len(o.Reason)+len(o.Text)+256), '{')
+	if o.Dropped != 0 {
+		b = append(appendCount(b, `"dropped_calls":`, int64(o.Dropped)), ',')
+	}
+	b = ledger.AppendString(append(b, `"outcome":`...), o.Outcome)
+	if o.Reason != "" {
+		b = ledger.AppendString(append(b, `,"reason":`...), o.Reason)
+	}
+	if o.Text != "" {
+		b = ledger.AppendString(append(b, `,"text":`...), o.Text)
+	}
+	b = appendCount(b, `,"turns":`, int64(o.Turns))
+	b = appendUsage(append(b, `,"usage":`...), o.Usage)
+	if len(o.Verdict) > 0 {
+		b = append(append(b, `,"verdict":`...), o.Verdict...)
+	}
+	return append(b, '}')
+}
+
+func appendUsage(b []byte, u converse.Usage) []byte {
+	b = append(b, '{')
+	if u.CacheRead != 0 {
+		b = append(appendCount(b, `"cacheReadInputTokens":`, u.CacheRead), ',')
+	}
+	if u.CacheWrite != 0 {
+		b = append(appendCount(b, `"cacheWriteInputTokens":`, u.CacheWrite), ',')
+	}
+	b = appendCount(b, `"inputTokens":`, u.Input)
+	b = appendCount(b, `,"outputTokens":`, u.Output)
+	return append(appendCount(b, `,"totalTokens":`, u.Total), '}')
+}
+
+func appendCount(b []byte, name string, n int64) []byte {
+	return strconv.AppendInt(append(b, name...), n, 10)
+}
+
 func (s *step) finish(o Outcome) error {
 	o.Turns, o.Usage = s.turn, s.usage
-	data, err := ledger.CanonValue(o)
-	if err != nil {
-		return err
-	}
+	data := o.JSON()
 	s.emit(ledger.RunFinished, "", data)
 	s.finished, s.calls, s.answers = data, nil, nil
 	return nil

@@ -62,11 +62,10 @@ func RunTo(ctx context.Context, s State, e edge.Edge, sink Sink, seq int) (State
 // expects makes sure that a return belongs to the call it would be applied to:
 // an edge that answers out of order must not swap two tools' results unnoticed.
 func (s State) expects(call edge.Call) error {
-	pending := s.pending()
-	if len(pending) == 0 {
+	if len(s.next) == 0 {
 		return fmt.Errorf("take return of %s call %d.%d: the run waits for no more returns", call.Kind, call.Turn, call.Pos)
 	}
-	if want := pending[0]; call.Kind != want.Kind || call.Turn != want.Turn || call.Pos != want.Pos || call.In != want.In {
+	if want := &s.next[0]; call.Kind != want.Kind || call.Turn != want.Turn || call.Pos != want.Pos || call.In != want.In {
 		return fmt.Errorf("take return: expected that of %s call %d.%d, found that of %s call %d.%d: the edge does not keep call order",
 			want.Kind, want.Turn, want.Pos, call.Kind, call.Turn, call.Pos)
 	}

@@ -76,7 +76,7 @@ func Restore(data json.RawMessage) (State, error) {
 		use := converse.ToolUse{ID: c.ID, Name: c.Name, Input: c.Input}
 		s.calls = append(s.calls, edge.Call{Kind: edge.Tool, Seq: c.Seq, Turn: s.turn, Pos: c.Pos, In: edge.ToolDigest(c.Name, c.Input), Use: use})
 	}
-	return s, nil
+	return s.waiting(), nil
 }
 
 // check holds what every State holds: the awaited calls are exactly the gaps

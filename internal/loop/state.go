@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"investigator/internal/converse"
 	"investigator/internal/edge"
@@ -21,6 +22,7 @@ type State struct {
 	thread   *converse.Thread
 	calls    []edge.Call       // tool calls not yet answered
 	answers  []json.RawMessage // toolResult blocks of this turn, in call order; nil where the return is awaited
+	next     []edge.Call       // calls, or the model call to come; derived by waiting
 	usage    converse.Usage
 	nudged   bool
 	failure  *edge.Failure // of the model call that ended the run
@@ -33,7 +35,7 @@ func New(data json.RawMessage) (State, ledger.Event, error) {
 	if err != nil {
 		return State{}, ledger.Event{}, err
 	}
-	s := State{begin: b, model: b.Model, seq: 1, thread: converse.NewThread(b.question)}
+	s := State{begin: b, model: b.Model, seq: 1, thread: converse.NewThread(b.question)}.waiting()
 	return s, ledger.Event{Seq: 1, Type: ledger.RunStarted, Data: b.data}, nil
 }
 
@@ -70,23 +72,27 @@ func (s State) Thread() *converse.Thread { return s.thread }
 // come. Only a fork does this, at its fork point, and it records it.
 func (s State) WithModel(id string) State {
 	s.model = id
-	return s
+	return s.waiting()
 }
 
 // Next returns the calls the run waits for: one model call, or the unanswered
 // tool calls of the last turn, in call order. It returns nil when the run is
 // done. The slice is the caller's.
-func (s State) Next() []edge.Call { return slices.Clone(s.pending()) }
+func (s State) Next() []edge.Call { return slices.Clone(s.next) }
 
-func (s State) pending() []edge.Call {
+// waiting derives the calls that the state waits for. It is done once a state,
+// because a request's digest is asked for by everyone it comes by.
+func (s State) waiting() State {
 	switch {
 	case s.Done():
-		return nil
+		s.next = nil
 	case len(s.calls) > 0:
-		return s.calls
+		s.next = s.calls
+	default:
+		req := s.Request()
+		s.next = []edge.Call{{Kind: edge.Model, Seq: s.seq + 1, Turn: s.turn + 1, In: req.Digest(), Request: req}}
 	}
-	req := s.Request()
-	return []edge.Call{{Kind: edge.Model, Seq: s.seq + 1, Turn: s.turn + 1, In: req.Digest(), Request: req}}
+	return s
 }
 
 // Request returns the model request that the conversation so far would send.
@@ -98,21 +104,20 @@ func (s State) Request() converse.Request {
 // with the events that follow from it. The error says that the return is not
 // one a world could give, which is a fault of the edge.
 func (s State) Apply(r edge.Return) (State, []ledger.Event, error) {
-	calls := s.pending()
-	if len(calls) == 0 {
+	if len(s.next) == 0 {
 		return s, nil, fmt.Errorf("apply return: the run has finished at event %d", s.seq)
 	}
-	step := step{State: s}
+	call, step := s.next[0], step{State: s}
 	var err error
-	if calls[0].Kind == edge.Model {
-		err = step.model(calls[0], r)
+	if call.Kind == edge.Model {
+		err = step.model(call, r)
 	} else {
-		err = step.tool(calls[0], r)
+		err = step.tool(call, r)
 	}
 	if err != nil {
-		return s, nil, fmt.Errorf("apply return of %s call at event %d: %w", calls[0].Kind, calls[0].Seq, err)
+		return s, nil, fmt.Errorf("apply return of %s call at event %d: %w", call.Kind, call.Seq, err)
 	}
-	return step.State, step.events, nil
+	return step.State.waiting(), step.events, nil
 }
 
 // step is one Apply under way.
@@ -214,7 +219,7 @@ func (s *step) tool(call edge.Call, r edge.Return) error {
 	s.emit(ledger.ToolReturned, call.In, ReturnedData(call, r))
 	s.answers = slices.Clone(s.answers)
 	s.answers[call.Pos] = converse.ToolResult{
-		ID: call.Use.ID, Address: fmt.Sprintf("E%d", s.seq), Result: r.Body, Error: r.Failed,
+		ID: call.Use.ID, Address: "E" + strconv.Itoa(s.seq), Result: r.Body, Error: r.Failed,
 	}.Block()
 	s.calls = s.calls[1:]
 	return s.afterTools()
