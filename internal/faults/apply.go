@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"investigator/internal/converse"
@@ -57,7 +58,8 @@ func (p Patch) Apply(e ledger.Event) (Edited, error) {
 }
 
 func (p Patch) apply(e ledger.Event) (Edited, *Error) {
-	if err := p.check(); err != nil {
+	ops, err := p.read()
+	if err != nil {
 		return Edited{}, err
 	}
 	if !Patchable(e.Type) {
@@ -67,7 +69,7 @@ func (p Patch) apply(e ledger.Event) (Edited, *Error) {
 	if err != nil {
 		return Edited{}, err
 	}
-	if err := s.edit(p); err != nil {
+	if err := s.edit(p, ops); err != nil {
 		return Edited{}, err
 	}
 	if err := s.close(); err != nil {
@@ -141,14 +143,8 @@ func open(e ledger.Event) (*edit, *Error) {
 const damagedHint = "verify the cassette"
 
 func (s *edit) openResult() *Error {
-	var data struct {
-		Pos    int             `json:"pos"`
-		Result json.RawMessage `json:"result"`
-		Status string          `json:"status"`
-		Tool   string          `json:"tool"`
-		Turn   int             `json:"turn"`
-	}
-	if err := json.Unmarshal(s.event.Data, &data); err != nil || data.Result == nil {
+	data, err := readReturned(s.event.Data)
+	if err != nil || data.Result == nil {
 		return fault(NotPatchable, damagedHint, "expected the data of tool.returned with a result, found %s", abbreviate(s.event.Data))
 	}
 	s.doc, s.failed = data.Result, data.Status == statusError
@@ -156,14 +152,55 @@ func (s *edit) openResult() *Error {
 	return nil
 }
 
-// edit changes doc as the patch says.
-func (s *edit) edit(p Patch) *Error {
+// returned is the data of tool.returned, as loop.ReturnedData writes it.
+type returned struct {
+	Pos    int             `json:"pos"`
+	Result json.RawMessage `json:"result"`
+	Status string          `json:"status"`
+	Tool   string          `json:"tool"`
+	Turn   int             `json:"turn"`
+}
+
+// readReturned leaves the result as it is, which encoding/json would read to its
+// end; of what is not spelled as expected it makes up its mind.
+func readReturned(data json.RawMessage) (r returned, err error) {
+	spans, err := ledger.MemberSpans(data)
+	for _, s := range spans {
+		var plain bool
+		switch s.Name {
+		case "pos":
+			r.Pos, plain = smallNumber(s.Value)
+		case "result":
+			r.Result, plain = s.Value, true
+		case "status":
+			r.Status, plain = ledger.PlainString(s.Value)
+		case "tool":
+			r.Tool, plain = ledger.PlainString(s.Value)
+		case "turn":
+			r.Turn, plain = smallNumber(s.Value)
+		}
+		if !plain {
+			spans = nil
+			break
+		}
+	}
+	if len(spans) > 0 && err == nil {
+		return r, nil
+	}
+	r = returned{}
+	err = json.Unmarshal(data, &r)
+	return r, err
+}
+
+func smallNumber(value []byte) (int, bool) {
+	n, err := strconv.Atoi(string(value))
+	return n, err == nil
+}
+
+// edit changes doc as the patch says, whose operations are given beside it.
+func (s *edit) edit(p Patch, ops []operation) *Error {
 	switch p.form() {
 	case "ops":
-		ops, err := parseOps(p.Ops)
-		if err != nil {
-			return err
-		}
 		return s.apply(ops)
 	case "fault":
 		return s.applyFault(p.Fault)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"investigator/internal/converse"
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
@@ -149,6 +151,72 @@ func FuzzCheckConversation(f *testing.F) {
 		for _, v := range CheckConversation(thread) {
 			if v.Message < 0 || v.Message > 2 || v.Text == "" || v.Rule == "" {
 				t.Errorf("%+v", v)
+			}
+		}
+	})
+}
+
+// FuzzQuick: what is read without encoding/json is what encoding/json reads.
+func FuzzQuick(f *testing.F) {
+	for _, seed := range []string{
+		asks("a", "b"), results("a", "b"), `{"content":[{"toolUse":{"toolUseId":"s","type":"server_tool_use"}},{"text":"x"}],"role":"assistant"}`,
+		`{"content":null,"role":"user"}`, `{"content":[{"toolResult":null}],"role":"user"}`, `{"op":"set","path":"/a\\b","value":null}`, `{"from":"/a","op":"move","path":""}`,
+		`{"pos":0,"result":[1.0],"status":"error","tool":"now","turn":2}`, `{"pos":1e2,"result":null}`, `{"Pos":1,"turn":"x"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		canon, err := ledger.Canon(text)
+		if err != nil {
+			return
+		}
+		if quick, ok := quickMessage(canon); ok {
+			slow, err := decodeMessage(canon)
+			if d := cmp.Diff(slow, quick, cmp.AllowUnexported(message{})); d != "" || err != nil {
+				t.Errorf("message (-encoding/json +quick), %v:\n%s", err, d)
+			}
+		}
+		agree(t, canon, func() (any, error) { return readOperation(canon) }, new(given))
+		agree(t, canon, func() (any, error) { return readReturned(canon) }, new(returned))
+	})
+}
+
+func agree[T any](t *testing.T, canon []byte, read func() (any, error), want *T) {
+	t.Helper()
+	wrong := json.Unmarshal(canon, want)
+	got, err := read()
+	if (err == nil) != (wrong == nil) {
+		t.Errorf("read with %v, by encoding/json with %v", err, wrong)
+	}
+	if d := cmp.Diff(any(*want), got); d != "" && err == nil {
+		t.Errorf("(-encoding/json +quick):\n%s", d)
+	}
+}
+
+// FuzzCut: a removal and a replacement give what json-patch makes of them.
+func FuzzCut(f *testing.F) {
+	f.Add([]byte(deploys), "/deploys/0", []byte(`1e400`))
+	f.Add([]byte(`{"a\n":1,"b/c":[{}],"d~":[[],2,"]"]}`), "/d~0/2", []byte(`{"z":1,"a":"\u0041"}`))
+	f.Add([]byte(`{"\"":{"a":1,"b":2,"c":3}}`), "/\"/b", []byte(`"<é>"`))
+	f.Fuzz(func(t *testing.T, text []byte, pointer string, value []byte) {
+		doc, err := ledger.Canon(text)
+		if err != nil || !json.Valid(value) {
+			return
+		}
+		for _, o := range []operation{{Op: "remove", Path: pointer}, {Op: "replace", Path: pointer, Value: value}} {
+			if o.settle(doc) != nil {
+				continue
+			}
+			want, err := handOver(doc, o)
+			if err != nil {
+				continue // it refuses more than we do
+			}
+			got, err := applyOne(doc, o)
+			if err != nil {
+				t.Fatalf("%s: %v", o, err)
+			}
+			if d := cmp.Diff(string(want), string(got)); d != "" {
+				t.Errorf("%s (-json-patch +cut):\n%s", o, d)
 			}
 		}
 	})

@@ -1,7 +1,9 @@
 package faults
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,17 +22,19 @@ type operation struct {
 	Value json.RawMessage // "null" is a value, nil is none
 }
 
-// MarshalJSON writes "from" for what moves even when it is "", the pointer to
-// the whole document.
-func (o operation) MarshalJSON() ([]byte, error) {
-	members := map[string]any{"op": o.Op, "path": o.Path}
+// appendJSON appends the operation. It writes "from" for what moves even when
+// it is "", the pointer to the whole document.
+func (o operation) appendJSON(b []byte) []byte {
+	b = append(b, '{')
 	if o.hasFrom() {
-		members["from"] = o.From
+		b = append(ledger.AppendString(append(b, `"from":`...), o.From), ',')
 	}
+	b = ledger.AppendString(append(b, `"op":`...), o.Op)
+	b = ledger.AppendString(append(b, `,"path":`...), o.Path)
 	if o.Value != nil {
-		members["value"] = o.Value
+		b = append(append(b, `,"value":`...), o.Value...)
 	}
-	return ledger.CanonValue(members)
+	return append(b, '}')
 }
 
 func (o operation) hasFrom() bool { return o.Op == "move" || o.Op == "copy" }
@@ -49,8 +53,8 @@ func parseOps(raw json.RawMessage) ([]operation, *Error) {
 	if err != nil {
 		return nil, &Error{Kind: BadPatch, What: "expected an array of RFC 6902 operations", Hint: hint, Err: err}
 	}
-	var list []json.RawMessage
-	if err := json.Unmarshal(canon, &list); err != nil || len(list) == 0 {
+	list := ledger.Elements(canon)
+	if len(list) == 0 {
 		return nil, fault(BadPatch, hint, "expected an array of RFC 6902 operations, found %s", abbreviate(canon))
 	}
 	ops := make([]operation, len(list))
@@ -65,13 +69,8 @@ func parseOps(raw json.RawMessage) ([]operation, *Error) {
 
 func (o *operation) parse(item json.RawMessage) *Error {
 	const hint = `write it like {"op":"replace","path":"/status","value":"empty"}`
-	var have struct {
-		Op    *string         `json:"op"`
-		Path  *string         `json:"path"`
-		From  *string         `json:"from"`
-		Value json.RawMessage `json:"value"`
-	}
-	if err := json.Unmarshal(item, &have); err != nil {
+	have, wrong := readOperation(item)
+	if wrong != nil {
 		return fault(BadPatch, hint, "expected an object with op and path, found %s", abbreviate(item))
 	}
 	switch {
@@ -103,11 +102,55 @@ func (o *operation) parse(item json.RawMessage) *Error {
 	return err
 }
 
+// given are the members of an operation as they were given.
+type given struct {
+	Op    *string         `json:"op"`
+	Path  *string         `json:"path"`
+	From  *string         `json:"from"`
+	Value json.RawMessage `json:"value"`
+}
+
+// readOperation decodes an operation. Nearly all have their names and texts
+// spelled plainly; encoding/json reads the others.
+func readOperation(item json.RawMessage) (have given, err error) {
+	spans, err := ledger.MemberSpans(item)
+	plain := err == nil
+	for _, s := range spans {
+		text, ok := ledger.PlainString(s.Value)
+		switch s.Name {
+		case "op":
+			have.Op = &text
+		case "path":
+			have.Path = &text
+		case "from":
+			have.From = &text
+		case "value":
+			have.Value, ok = s.Value, true
+		default:
+			ok = false
+		}
+		plain = plain && ok
+	}
+	if plain {
+		return have, nil
+	}
+	have = given{}
+	err = json.Unmarshal(item, &have)
+	return have, err
+}
+
 func encodeOps(ops []operation) (json.RawMessage, error) {
 	if len(ops) == 0 {
 		return nil, nil
 	}
-	return ledger.CanonValue(ops)
+	b := []byte{'['}
+	for i, o := range ops {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = o.appendJSON(b)
+	}
+	return ledger.Canon(append(b, ']'))
 }
 
 // applyOps applies operations to a canonical document. It returns the canonical
@@ -215,16 +258,61 @@ func canAdd(doc []byte, path []string) *Error {
 	return missing(doc, path)
 }
 
-// applyOne hands one settled operation to json-patch. The document travels as a
-// member of an object, because the library cannot replace a root by a scalar.
+// applyOne carries one settled operation out. A removal and a replacement, which
+// are what a sweep does by the thousand, are cut out of the text; json-patch does
+// the others, and would do these to the same effect.
+func applyOne(doc json.RawMessage, o operation) (json.RawMessage, error) {
+	path, wrong := tokens(o.Path)
+	switch {
+	case wrong != nil:
+		return nil, wrong
+	case o.Op == "test":
+		return doc, nil // settle compared the bytes
+	case o.Op == "remove" && len(path) > 0:
+		return cut(doc, path)
+	case o.Op == "replace":
+		value, err := ledger.Canon(o.Value)
+		at, n := locate(doc, path)
+		if err != nil || n < len(path) {
+			return nil, cmp.Or(err, errNothing)
+		}
+		return slices.Concat(doc[:at.start], value, doc[at.end:]), nil
+	}
+	return handOver(doc, o)
+}
+
+// errNothing cannot happen: settle looked.
+var errNothing = errors.New("the pointer names nothing")
+
+// cut takes a member or an element out, with the comma that parts it from
+// another.
+func cut(doc []byte, path []string) (json.RawMessage, error) {
+	last := len(path) - 1
+	parent, n := locate(doc, path[:last])
+	inside := doc[parent.start:parent.end]
+	at, found := locateChild(inside, path[last])
+	if n < last || !found {
+		return nil, errNothing
+	}
+	if inside[0] == '{' {
+		at.start -= len(ledger.AppendString(nil, path[last])) + len(`:`)
+	}
+	if inside[at.start-1] == ',' {
+		at.start--
+	} else if inside[at.end] == ',' {
+		at.end++
+	}
+	return slices.Concat(doc[:parent.start+at.start], doc[parent.start+at.end:]), nil
+}
+
+// handOver lets json-patch apply an operation. The document travels as a member
+// of an object, because the library cannot replace a root by a scalar.
 // Operations are built by hand rather than by DecodePatch, which reads values
 // as float64 and so refuses 1e400; Apply itself moves raw bytes.
-func applyOne(doc json.RawMessage, o operation) (json.RawMessage, error) {
+func handOver(doc json.RawMessage, o operation) (json.RawMessage, error) {
 	const root = "/v"
 	op := jsonpatch.Operation{"op": rawString(o.Op), "path": rawString(root + o.Path)}
 	switch o.Op {
-	case "test":
-		return doc, nil // settle compared the bytes
 	case "move", "copy":
 		op["from"] = rawString(root + o.From)
 	case "add", "replace":

@@ -1,12 +1,14 @@
 package faults
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"investigator/internal/converse"
+	"investigator/internal/ledger"
 )
 
 // Violation is a rule of the Converse API that a conversation breaks. Text
@@ -51,35 +53,118 @@ func CheckConversation(t *converse.Thread) []Violation {
 }
 
 func parseMessage(raw json.RawMessage) (message, error) {
+	out, ok := quickMessage(raw)
+	if !ok {
+		var err error
+		if out, err = decodeMessage(raw); err != nil {
+			return message{}, err
+		}
+	}
+	if out.role != "user" && out.role != "assistant" && out.role != "system" {
+		return message{}, fmt.Errorf("expected the role user, assistant or system, found %q", out.role)
+	}
+	if out.role != "user" {
+		out.results = nil
+	}
+	return out, nil
+}
+
+// decodeMessage reads a message of any spelling.
+func decodeMessage(raw json.RawMessage) (message, error) {
 	var m struct {
 		Role    string `json:"role"`
 		Content []struct {
-			ToolUse *struct {
-				ID   string `json:"toolUseId"`
-				Type string `json:"type"`
-			} `json:"toolUse"`
-			ToolResult *struct {
-				ID   string `json:"toolUseId"`
-				Type string `json:"type"`
-			} `json:"toolResult"`
+			ToolUse    *tied `json:"toolUse"`
+			ToolResult *tied `json:"toolResult"`
 		} `json:"content"`
 	}
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return message{}, fmt.Errorf("expected a message of a role and content blocks, found %s", abbreviate(raw))
 	}
-	if m.Role != "user" && m.Role != "assistant" && m.Role != "system" {
-		return message{}, fmt.Errorf("expected the role user, assistant or system, found %q", m.Role)
-	}
 	out := message{role: m.Role}
 	for _, b := range m.Content {
-		if b.ToolUse != nil && b.ToolUse.Type != "server_tool_use" {
-			out.calls = append(out.calls, b.ToolUse.ID)
-		}
-		if b.ToolResult != nil && m.Role == "user" {
-			out.results = append(out.results, b.ToolResult.ID)
-		}
+		out.take(b.ToolUse, b.ToolResult)
 	}
 	return out, nil
+}
+
+// tied is what ties a result to its call.
+type tied struct {
+	ID   string `json:"toolUseId"`
+	Type string `json:"type"`
+}
+
+func (m *message) take(call, result *tied) {
+	if call != nil && call.Type != "server_tool_use" {
+		m.calls = append(m.calls, call.ID)
+	}
+	if result != nil {
+		m.results = append(m.results, result.ID)
+	}
+}
+
+// quickMessage reads a message without decoding what was said in it, if it is
+// spelled as Converse does: content and role, and blocks of one member each.
+func quickMessage(raw json.RawMessage) (out message, ok bool) {
+	content, found := bytes.CutPrefix(raw, []byte(`{"content":[`))
+	if !found {
+		return out, false
+	}
+	for _, role := range []string{"user", "assistant", "system"} {
+		if bytes.HasSuffix(content, []byte(`],"role":"`+role+`"}`)) {
+			out.role, content = role, content[:len(content)-len(`],"role":""}`)-len(role)]
+		}
+	}
+	if out.role == "" {
+		return out, false
+	}
+	for pos := 0; pos < len(content); pos++ {
+		if pos = out.quickBlock(content, pos); pos < 0 || pos < len(content) && content[pos] != ',' {
+			return out, false
+		}
+	}
+	return out, true
+}
+
+// quickBlock takes the block that begins at pos and returns the offset behind
+// it, -1 if it is spelled in another way.
+func (m *message) quickBlock(content []byte, pos int) int {
+	members := 0
+	return visit(content, pos, func(kind []byte, value place) bool {
+		members++
+		switch string(kind) {
+		case "toolUse":
+			return members == 1 && m.quickTied(content, value, true)
+		case "toolResult":
+			return members == 1 && m.quickTied(content, value, false)
+		}
+		return members == 1
+	})
+}
+
+// quickTied takes a call or a result.
+func (m *message) quickTied(content []byte, at place, isCall bool) bool {
+	t, plain := tied{}, false
+	end := visit(content, at.start, func(name []byte, value place) bool {
+		ok := true
+		switch string(name) {
+		case "toolUseId":
+			t.ID, ok = ledger.PlainString(content[value.start:value.end])
+			plain = ok
+		case "type":
+			t.Type, ok = ledger.PlainString(content[value.start:value.end])
+		}
+		return ok
+	})
+	if end != at.end || !plain {
+		return false
+	}
+	if isCall {
+		m.take(&t, nil)
+	} else {
+		m.take(nil, &t)
+	}
+	return true
 }
 
 func roles(last, m message, i int) []Violation {

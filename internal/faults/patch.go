@@ -74,7 +74,7 @@ func (p Patch) For(seq int) Patch {
 
 // encodeOwn encodes an operation whose value is canonical.
 func encodeOwn(o operation) json.RawMessage {
-	b, _ := ledger.CanonValue([]operation{o}) // texts and canonical JSON always encode
+	b, _ := encodeOps([]operation{o}) // texts and canonical JSON always encode
 	return b
 }
 
@@ -91,13 +91,13 @@ func Join(patches ...Patch) (Patch, error) {
 	out := patches[0]
 	var all []operation
 	for _, p := range patches {
-		if err := p.check(); err != nil {
+		ops, err := p.read()
+		if err != nil {
 			return Patch{}, err
 		}
 		if p.form() != "ops" {
 			return Patch{}, fault(BadPatch, "fork the fork to edit one run twice", "only operations (--drop, --set, a patch file) can be combined, found %s", p.form())
 		}
-		ops, _ := parseOps(p.Ops) // check saw them
 		all = append(all, ops...)
 	}
 	out.Ops, _ = encodeOps(all) // parsed, so they encode
@@ -161,23 +161,28 @@ const formsHint = "give --drop, --set, --replace, --empty, --error, --fault or -
 
 // check makes sure of the form, whatever the event.
 func (p Patch) check() *Error {
+	_, err := p.read()
+	return err
+}
+
+// read is check, and returns the operations of a patch that has them.
+func (p Patch) read() ([]operation, *Error) {
 	switch p.form() {
 	case "":
-		return fault(BadPatch, formsHint, "expected one of ops, fault, replace, error and insert, found none")
+		return nil, fault(BadPatch, formsHint, "expected one of ops, fault, replace, error and insert, found none")
 	case "several":
-		return fault(BadPatch, "fork the fork to edit one run twice", "expected one of ops, fault, replace, error and insert, found several")
+		return nil, fault(BadPatch, "fork the fork to edit one run twice", "expected one of ops, fault, replace, error and insert, found several")
 	case "ops":
-		_, err := parseOps(p.Ops)
-		return err
+		return parseOps(p.Ops)
 	case "fault":
 		_, err := find(p.Fault)
-		return err
+		return nil, err
 	case "replace":
 		if _, err := ledger.Canon(p.Replace); err != nil {
-			return &Error{Kind: BadPatch, What: "the document to replace with", Hint: "give JSON; a text needs its quotes", Err: err}
+			return nil, &Error{Kind: BadPatch, What: "the document to replace with", Hint: "give JSON; a text needs its quotes", Err: err}
 		}
 	case "insert":
-		return p.Insert.check()
+		return nil, p.Insert.check()
 	}
-	return nil
+	return nil, nil
 }

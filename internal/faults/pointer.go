@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,8 +20,7 @@ func tokens(pointer string) ([]string, *Error) {
 	if err != nil {
 		return nil, fault(BadPatch, `a pointer is "" or starts with "/", like /deploys/1`, "expected a JSON pointer, found %q", pointer)
 	}
-	plain := strings.NewReplacer("~0", "", "~1", "").Replace(pointer)
-	if strings.Contains(plain, "~") {
+	if strings.Count(pointer, "~") != strings.Count(pointer, "~0")+strings.Count(pointer, "~1") {
 		return nil, fault(BadPatch, `write "~0" for "~" and "~1" for "/" within a name`, "expected a JSON pointer, found %q", pointer)
 	}
 	return p.DecodedTokens(), nil
@@ -37,35 +37,105 @@ func join(path []string) string {
 // walk follows path into a canonical value as far as it goes. It returns the
 // last value reached and how many tokens led there.
 func walk(value []byte, path []string) ([]byte, int) {
+	at, n := locate(value, path)
+	return value[at.start:at.end], n
+}
+
+// place is where a value stands in a document.
+type place struct{ start, end int }
+
+// locate is walk for those who have to know where the value stands.
+func locate(doc []byte, path []string) (place, int) {
+	at := place{0, len(doc)}
 	for i, token := range path {
-		next, found := child(value, token)
+		inside, found := locateChild(doc[at.start:at.end], token)
 		if !found {
-			return value, i
+			return at, i
 		}
-		value = next
+		at = place{at.start + inside.start, at.start + inside.end}
 	}
-	return value, len(path)
+	return at, len(path)
 }
 
 // child returns a member or an element. There is none in no value at all.
 func child(value []byte, token string) ([]byte, bool) {
-	if len(value) == 0 {
+	at, found := locateChild(value, token)
+	if !found {
 		return nil, false
 	}
-	switch value[0] {
-	case '{':
-		for _, m := range members(value) {
-			if m.Name == token {
-				return m.Value, true
-			}
-		}
-	case '[':
-		if list := elements(value); isIndex(token, len(list)) {
-			i, _ := strconv.Atoi(token)
-			return list[i], true
+	return value[at.start:at.end], true
+}
+
+func locateChild(value []byte, token string) (place, bool) {
+	switch {
+	case len(value) < len(`{}`):
+	case value[0] == '{':
+		return locateMember(value, token)
+	case value[0] == '[':
+		if i, err := strconv.Atoi(token); err == nil && strconv.Itoa(i) == token {
+			return locateElement(value, i)
 		}
 	}
-	return nil, false
+	return place{}, false
+}
+
+func locateMember(object []byte, name string) (at place, found bool) {
+	visit(object, 0, func(inside []byte, value place) bool {
+		found = isSpelled(inside, name)
+		at = value
+		return !found
+	})
+	return at, found
+}
+
+// visit calls each for the members of the canonical object that begins at pos,
+// with the inside of the name and the place of the value, until it returns
+// false. It returns the offset behind the object, -1 if it was left before or is
+// none.
+func visit(text []byte, pos int, each func(name []byte, value place) bool) int {
+	if pos+1 >= len(text) || text[pos] != '{' {
+		return -1
+	}
+	if pos++; text[pos] == '}' {
+		return pos + 1
+	}
+	for pos < len(text) && text[pos] == '"' {
+		colon := ledger.SkipValue(text, pos)
+		if colon < 0 || colon >= len(text) || text[colon] != ':' {
+			return -1
+		}
+		end := ledger.SkipValue(text, colon+1)
+		switch {
+		case end < 0 || end >= len(text) || !each(text[pos+1:colon-1], place{colon + 1, end}):
+			return -1
+		case text[end] == '}':
+			return end + 1
+		}
+		pos = end + 1
+	}
+	return -1
+}
+
+// isSpelled reports whether the inside of a canonical string is a text's.
+func isSpelled(inside []byte, text string) bool {
+	if bytes.IndexByte(inside, '\\') < 0 {
+		return string(inside) == text
+	}
+	return string(ledger.AppendString(nil, text)) == `"`+string(inside)+`"`
+}
+
+func locateElement(array []byte, index int) (place, bool) {
+	for pos := 1; index >= 0 && pos < len(array)-1; index-- {
+		end := ledger.SkipValue(array, pos)
+		if end < 0 {
+			break
+		}
+		if index == 0 {
+			return place{pos, end}, true
+		}
+		pos = end + 1
+	}
+	return place{}, false
 }
 
 // isIndex reports whether token is an RFC 6901 array index below n.
