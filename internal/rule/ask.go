@@ -70,7 +70,7 @@ func (t tool) input(args []arg) json.RawMessage {
 	slices.SortFunc(args, func(a, b arg) int { return strings.Compare(a.name, b.name) })
 	b := []byte{'{'}
 	for _, a := range args {
-		if a.value == "" || known != nil && known.get(a.name) == nil {
+		if a.value == "" || known.there() && !known.get(a.name).there() {
 			continue
 		}
 		if len(b) > 1 {
@@ -90,7 +90,7 @@ func (t *talk) find(name string, input json.RawMessage) (found *step, removed in
 	for i := range slices.Backward(t.steps) {
 		s := &t.steps[i]
 		switch {
-		case s.tool != name || !s.answered || string(s.input) != string(input):
+		case s.tool != name || !s.answered || string(s.input.raw()) != string(input):
 		case s.gone:
 			removed++
 		default:
@@ -100,9 +100,16 @@ func (t *talk) find(name string, input json.RawMessage) (found *step, removed in
 	if name != toolMetrics && name != toolDeploys {
 		return nil, removed
 	}
+	asked := node{}
 	for i := range slices.Backward(t.steps) {
 		s := &t.steps[i]
-		if s.tool == name && s.usable() && alike(s.input, node(input)) {
+		if s.tool != name || !s.usable() {
+			continue
+		}
+		if !asked.there() {
+			asked = parseNode(string(input))
+		}
+		if alike(s.input, asked) {
 			return s, removed
 		}
 	}
@@ -110,8 +117,8 @@ func (t *talk) find(name string, input json.RawMessage) (found *step, removed in
 }
 
 func (s *step) usable() bool {
-	return s.answered && !s.failed && !s.gone && s.body.get("error") == nil && len(s.body) > 0 &&
-		s.body.get("status").text() != "empty"
+	return s.answered && !s.failed && !s.gone && !s.body.get("error").there() && s.body.there() &&
+		!s.body.get("status").says("empty")
 }
 
 func alike(a, b node) bool {
@@ -120,13 +127,13 @@ func alike(a, b node) bool {
 
 func (s *step) answer() answer {
 	a := answer{body: s.body, address: s.address, ok: s.body.is('{') && !s.failed}
-	status := s.body.get("status").text()
+	status := s.body.get("status")
 	switch message := s.body.path("error", "message").text(); {
 	case message != "":
 		a.ok, a.why = false, message
-	case status == "error":
+	case status.says("error"):
 		a.ok, a.why = false, s.body.get("error").text()
-	case status == "empty" || status == "truncated":
+	case status.says("empty") || status.says("truncated"):
 		a.why = s.body.get("note").text()
 	case !s.body.is('{'):
 		a.why = s.text
@@ -142,7 +149,7 @@ func (s *step) answer() answer {
 }
 
 // truncated reports whether the answer is a part of what there is.
-func (a answer) truncated() bool { return a.body.get("status").text() == "truncated" }
+func (a answer) truncated() bool { return a.body.get("status").says("truncated") }
 
 // clip keeps texts of others short in ours.
 func clip(s string) string {

@@ -34,7 +34,7 @@ func (q *inquiry) blameChange(c change, startedAt, symptom string) verdict.Verdi
 
 // blameLine concludes from a log line that names the mechanism.
 func (q *inquiry) blameLine(l logLine) verdict.Verdict {
-	q.cite(l.address)
+	q.cite(l.address())
 	component := l.culprit()
 	summary := q.since.sentence + " The logs of " + l.service + " say at " + l.time + ": \"" + clip(l.message) + "\"."
 	recommendation := "Hand over to " + team(component) + ": find out what happened to " + component + " before " + l.time + "."
@@ -76,7 +76,7 @@ func (q *inquiry) fromHint() verdict.Verdict {
 		return q.inconclusive()
 	}
 	l := *q.hint
-	q.cite(l.address)
+	q.cite(l.address())
 	component := l.culprit()
 	return q.verdict(verdict.Verdict{
 		Component: component, Class: l.class, Confidence: "low", StartedAt: l.time,

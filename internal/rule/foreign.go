@@ -62,8 +62,8 @@ func (s step) report() string {
 	if s.failed {
 		did = " failed with "
 	}
-	if s.body != nil {
-		what = string(s.body.alone())
+	if s.body.there() {
+		what = string(s.body.raw())
 	}
 	if what == "" {
 		what = "nothing"

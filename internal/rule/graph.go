@@ -197,5 +197,5 @@ func (p place) outranks(other place) bool {
 
 // sentence says what a service's metric shows.
 func (q *inquiry) sentence(p place) string {
-	return p.series.metric + " of " + p.name + " went from " + p.series.with(p.dev.before) + " to " + p.series.with(p.dev.from) + " at " + p.dev.from.t + "."
+	return p.series.metric + " of " + p.name + " went from " + p.series.with(p.dev.before) + " to " + p.series.with(p.dev.from) + " at " + p.dev.from.t() + "."
 }

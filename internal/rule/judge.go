@@ -17,18 +17,18 @@ func (q *inquiry) judge(p place, sick []*place) (verdict.Verdict, bool) {
 		return verdict.Verdict{}, true
 	}
 	q.acquitOthers(p, sick)
-	q.cite(p.series.source.at(p.dev.before.pointer), p.series.source.at(p.dev.from.pointer), p.address)
+	q.cite(p.series.address(p.dev.before), p.series.address(p.dev.from), p.address)
 	story := q.since.sentence + " " + q.sentence(p)
 	if found != nil {
-		return q.blameChange(*found, p.dev.from.t, story), false
+		return q.blameChange(*found, p.dev.from.t(), story), false
 	}
 	if s, d, ok := p.resource(q.since.at); ok {
-		q.cite(s.source.at(d.before.pointer), s.source.at(d.from.pointer))
+		q.cite(s.address(d.before), s.address(d.from))
 		why := s.metric + " of " + p.name + " went from " + s.with(d.before) + " to " + s.with(d.from) + "."
 		return q.blamePlace(p, "saturation", why, story+" "+why), false
 	}
 	if l := q.hint; l != nil && l.loud() && l.culprit() == p.name {
-		q.cite(l.address)
+		q.cite(l.address())
 		return q.blamePlace(p, l.class, lineMechanism(*l, p.name), story+" It logs at "+l.time+": \""+clip(l.message)+"\"."), false
 	}
 	class := "unknown"
@@ -106,8 +106,8 @@ func (q *inquiry) blamePlace(p place, class, mechanism, summary string) verdict.
 		summary += ", and no recorded change of it lies shortly before"
 	}
 	return q.verdict(verdict.Verdict{
-		Component: p.name, Class: class, Confidence: confidence, StartedAt: p.dev.from.t, Mechanism: mechanism,
+		Component: p.name, Class: class, Confidence: confidence, StartedAt: p.dev.from.t(), Mechanism: mechanism,
 		Summary:        summary + ".",
-		Recommendation: "Hand over to " + team(p.name) + ": find out what happened to " + p.name + " before " + p.dev.from.t + ".",
+		Recommendation: "Hand over to " + team(p.name) + ": find out what happened to " + p.name + " before " + p.dev.from.t() + ".",
 	})
 }

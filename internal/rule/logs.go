@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,10 +13,15 @@ const logQuery = "error | exhausted | timeout | timed out | refused | unavailabl
 type logLine struct {
 	at                            moment
 	time, service, level, message string
-	address                       string
-	shape                         string // service and message without what varies
+	result                        string // address of the result it stands in
+	index                         int    // in the result's lines
 	class                         string // one of verdict's
 	other                         string // another service that the message names
+}
+
+// address returns the evidence address of a line.
+func (l logLine) address() string {
+	return answer{address: l.result}.at("/lines/" + strconv.Itoa(l.index))
 }
 
 // searchLogs looks for lines that are new since the symptom. Where older lines
@@ -77,13 +83,14 @@ func (t *talk) readLines() []logLine {
 			continue
 		}
 		a := s.answer()
-		for j, n := range a.body.get("lines").items() {
+		lines := a.body.get("lines")
+		all = slices.Grow(all, lines.count())
+		for j, n := range lines.items() {
 			l := logLine{
 				time: n.get("time").text(), service: n.get("service").text(), level: strings.ToLower(n.get("level").text()),
-				message: n.get("message").text(), address: a.at("/lines/" + strconv.Itoa(j)),
+				message: n.get("message").text(), result: a.address, index: j,
 			}
 			if l.at = parseMoment(l.time); l.at != 0 && l.message != "" && l.service != "" {
-				l.shape = l.service + "\n" + shape(l.message)
 				all = append(all, l)
 			}
 		}
@@ -91,15 +98,18 @@ func (t *talk) readLines() []logLine {
 	return all
 }
 
-// shape is a message with every number replaced, cut to its beginning, so that
-// the same line with other figures is known again.
-func shape(message string) string {
-	b := make([]byte, 0, 96)
-	for i := 0; i < len(message) && len(b) < 96; i++ {
-		c := message[i]
+// shape is the service, and the message with every number replaced and cut to
+// its beginning, so that the same line with other figures is known again.
+func (l logLine) shape() string {
+	const longest = 96 // of the message
+	b := make([]byte, 0, len(l.service)+1+longest)
+	b = append(append(b, l.service...), '\n')
+	head := len(b)
+	for i := 0; i < len(l.message) && len(b) < head+longest; i++ {
+		c := l.message[i]
 		if c < '0' || c > '9' {
 			b = append(b, c)
-		} else if len(b) == 0 || b[len(b)-1] != '#' {
+		} else if len(b) == head || b[len(b)-1] != '#' {
 			b = append(b, '#')
 		}
 	}
@@ -114,17 +124,18 @@ func (q *inquiry) pickLine(lines []logLine) *logLine {
 	chronic := map[string]bool{}
 	for _, l := range lines {
 		if q.since.at != 0 && l.at < from {
-			chronic[l.shape] = true
+			chronic[l.shape()] = true
 		}
 	}
 	var best *logLine
 	for i := range lines {
 		l := &lines[i]
-		if chronic[l.shape] || q.since.at != 0 && (l.at < from || l.at > to) {
+		if q.since.at != 0 && (l.at < from || l.at > to) || len(chronic) > 0 && chronic[l.shape()] {
 			continue
 		}
-		l.other = mentionedOther(l.message, l.service, q.talk.services)
-		l.class = classify(l.message, l.other)
+		message := strings.ToLower(l.message)
+		l.other = mentionedOther(message, l.service, q.talk.services)
+		l.class = classify(message, l.other)
 		if best == nil || l.outranks(*best) {
 			best = l
 		}
@@ -132,6 +143,7 @@ func (q *inquiry) pickLine(lines []logLine) *logLine {
 	return best
 }
 
+// mentionedOther takes a message in lower case.
 func mentionedOther(message, service string, services []string) string {
 	if name := mentioned(message, services); name != service {
 		return name
@@ -139,9 +151,8 @@ func mentionedOther(message, service string, services []string) string {
 	return ""
 }
 
-// classify names the mechanism that a message speaks of.
-func classify(message, other string) string {
-	m := strings.ToLower(message)
+// classify names the mechanism that a message, in lower case, speaks of.
+func classify(m, other string) string {
 	switch {
 	case containsAny(m, "exhausted", "throttl", "out of memory", "oomkilled", "quota", "rate limit", "too many", "no space left", "queue is full", "overload", "saturat"):
 		return "saturation"

@@ -7,119 +7,140 @@ import (
 	"investigator/internal/ledger"
 )
 
-// node is one value of canonical JSON, not decoded, and maybe what follows it:
-// where a value ends is looked for only when somebody has to know. The nil node
-// is an absent value; every method of it gives nothing. Most of a conversation
-// is never decoded, which is what keeps a turn cheap.
-type node []byte
-
-func (n node) is(open byte) bool { return len(n) >= 2 && n[0] == open }
-
-// alone cuts off what follows the value.
-func (n node) alone() node {
-	if end := skip(n, 0); end > 0 {
-		return n[:end]
-	}
-	return nil
+// doc is a canonical JSON text and where every value in it stands. It is read
+// once, front to back; what a conversation says is then cut out of the text, and
+// most of it is never decoded.
+type doc struct {
+	text  []byte
+	spans []span
 }
 
-// skip returns the offset after the value that starts at pos, or -1. It does
-// what ledger.SkipValue does for canonical text, in a third of the time: most of
-// a conversation is long strings, and their ends can be searched for.
-func skip(b []byte, pos int) int {
-	if pos >= len(b) {
-		return -1
+// span is where a value stands. The values inside it follow it: the first is
+// the span behind it, and next leads from one to its sibling.
+type span struct {
+	name       int32 // where a member's name begins, behind its quote; 0 for an element
+	start, end int32
+	next       int32 // the span behind this one's last descendant
+}
+
+// node is one value of a doc. The zero node is an absent value; every method of
+// it gives nothing.
+type node struct {
+	doc *doc
+	at  int32
+}
+
+// readNode reads a text. It is canonical; the value of any other may be absent,
+// or hold less than it seems to. The text must not be modified afterwards.
+func readNode(text []byte) node {
+	// Every object and array that is not empty holds a value more than commas,
+	// which is counted much faster than room is made again.
+	values := 1 + bytes.Count(text, []byte{','}) + bytes.Count(text, []byte{'{'}) + bytes.Count(text, []byte{'['})
+	d := &doc{text, make([]span, 0, values)}
+	if !d.read() {
+		return node{}
 	}
-	switch b[pos] {
-	case '"':
-		return skipString(b, pos)
-	case '{', '[':
-		return skipNested(b, pos)
-	case ',', ':', '}', ']':
-		return -1
+	return node{d, 0}
+}
+
+// parseNode reads JSON that stands inside a text.
+func parseNode(text string) node {
+	canon, err := ledger.Canon([]byte(text))
+	if err != nil {
+		return node{}
 	}
-	for pos < len(b) && b[pos] != ',' && b[pos] != '}' && b[pos] != ']' {
-		pos++
+	return readNode(canon)
+}
+
+// read notes a value and all in it, and reports whether it is whole.
+func (d *doc) read() bool {
+	open, name := int32(-1), 0
+	for pos := 0; pos < len(d.text); {
+		switch d.text[pos] {
+		case ',':
+			name, pos = 0, pos+1
+			continue
+		case '{', '[':
+			at := d.note(name, pos, 0)
+			d.spans[at].next = open // until it is closed
+			open, name, pos = at, 0, pos+1
+			continue
+		case '}', ']':
+			if open < 0 {
+				return false
+			}
+			pos++
+			s := &d.spans[open]
+			open, s.next, s.end = s.next, int32(len(d.spans)), int32(pos)
+		case '"':
+			start := pos
+			if pos = ledger.SkipValue(d.text, start); pos < 0 {
+				return false
+			}
+			if pos < len(d.text) && d.text[pos] == ':' {
+				name, pos = start+1, pos+1
+				continue
+			}
+			d.note(name, start, pos)
+		default:
+			start := pos
+			pos = d.scalarEnd(start)
+			d.note(name, start, pos)
+		}
+		if name = 0; open < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *doc) note(name, start, end int) (at int32) {
+	at = int32(len(d.spans))
+	d.spans = append(d.spans, span{int32(name), int32(start), int32(end), at + 1})
+	return at
+}
+
+func (d *doc) scalarEnd(pos int) int {
+	for pos++; pos < len(d.text); pos++ {
+		switch d.text[pos] {
+		case ',', '}', ']':
+			return pos
+		}
 	}
 	return pos
 }
 
-func skipNested(b []byte, pos int) int {
-	for depth := 0; pos < len(b); pos++ {
-		switch b[pos] {
-		case '"':
-			if pos = skipString(b, pos) - 1; pos < 0 {
-				return -1
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return pos + 1
-			}
-		}
+// raw returns the value as it is spelled.
+func (n node) raw() []byte {
+	if n.doc == nil {
+		return nil
 	}
-	return -1
+	s := n.doc.spans[n.at]
+	return n.doc.text[s.start:s.end]
 }
 
-// skipString looks for the quote with an even number of backslashes before it.
-func skipString(b []byte, pos int) int {
-	for at := pos + 1; ; {
-		n := bytes.IndexByte(b[at:], '"')
-		if n < 0 {
-			return -1
-		}
-		at += n + 1
-		slashes := 0
-		for i := at - 2; i > pos && b[i] == '\\'; i-- {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return at
-		}
-	}
+// is reports whether the value begins with a byte, which tells its kind.
+func (n node) is(open byte) bool {
+	return n.doc != nil && n.doc.text[n.doc.spans[n.at].start] == open
 }
 
-// member splits the member of an object that begins at pos into its name and
-// its value with all that follows. The name is nil at the end of the object, or
-// where the text is not canonical.
-func (n node) member(pos int) (name, value node) {
-	if pos >= len(n) || n[pos] != '"' {
-		return nil, nil
-	}
-	colon := skipString(n, pos)
-	if colon < 0 || colon+1 >= len(n) || n[colon] != ':' {
-		return nil, nil
-	}
-	return n[pos+1 : colon-1 : colon-1], n[colon+1:]
-}
-
-// after returns the offset of what comes after the value that rest begins with,
-// one comma further; -1 where there is nothing more.
-func (n node) after(rest node) int {
-	end := skip(rest, 0)
-	if end <= 0 || end >= len(rest) || rest[end] != ',' {
-		return -1
-	}
-	return len(n) - len(rest) + end + 1
-}
+// there reports whether the value is not absent.
+func (n node) there() bool { return n.doc != nil }
 
 // get returns the member of an object by name.
 func (n node) get(name string) node {
 	if !n.is('{') {
-		return nil
+		return node{}
 	}
-	for pos := 1; pos > 0; {
-		key, value := n.member(pos)
-		if key == nil {
-			return nil
+	spans, text := n.doc.spans, n.doc.text
+	for k, next := n.at+1, spans[n.at].next; k < next; k = spans[k].next {
+		s := &spans[k]
+		from, to := int(s.name), int(s.start)-len(`":`)
+		if to-from == len(name) && from > 0 && string(text[from:to]) == name {
+			return node{n.doc, k}
 		}
-		if string(key) == name {
-			return value
-		}
-		pos = n.after(value)
 	}
-	return nil
+	return node{}
 }
 
 // path is get, several members deep.
@@ -133,32 +154,52 @@ func (n node) path(names ...string) node {
 // items yields the elements of an array with their indices.
 func (n node) items() func(yield func(int, node) bool) {
 	return func(yield func(int, node) bool) {
-		if !n.is('[') || n[1] == ']' {
+		if !n.is('[') {
 			return
 		}
-		for i, pos := 0, 1; pos > 0 && pos < len(n); i++ {
-			if !yield(i, n[pos:]) {
+		spans, i := n.doc.spans, 0
+		for k, next := n.at+1, spans[n.at].next; k < next; k = spans[k].next {
+			if !yield(i, node{n.doc, k}) {
 				return
 			}
-			pos = n.after(n[pos:])
+			i++
 		}
 	}
 }
 
+// count returns how many elements an array has.
+func (n node) count() int {
+	count := 0
+	for range n.items() {
+		count++
+	}
+	return count
+}
+
+// inside returns the value of a string with its escapes, nothing for anything
+// else.
+func (n node) inside() []byte {
+	if !n.is('"') {
+		return nil
+	}
+	raw := n.raw()
+	return raw[1:max(len(raw)-1, 1)]
+}
+
+// says reports whether the value is this string, which needs no escapes.
+func (n node) says(text string) bool { return string(n.inside()) == text }
+
 // text returns the value of a string, "" for anything else.
 func (n node) text() string {
-	if !n.is('"') {
-		return ""
+	inside := n.inside()
+	if bytes.IndexByte(inside, '\\') < 0 {
+		return string(inside)
 	}
-	n = n.alone()
-	if bytes.IndexByte(n, '\\') < 0 {
-		return string(n[min(1, len(n)):max(len(n)-1, 0)])
-	}
-	if s, ok := unescape(n); ok {
+	if s, ok := unescape(inside); ok {
 		return s
 	}
 	var s string
-	if json.Unmarshal(n, &s) != nil {
+	if json.Unmarshal(n.raw(), &s) != nil {
 		return ""
 	}
 	return s
@@ -166,11 +207,7 @@ func (n node) text() string {
 
 // unescape reads a string with no other escapes than those that JSON inside a
 // text consists of, which is what a conversation is full of.
-func unescape(n node) (string, bool) {
-	if len(n) < 2 {
-		return "", false
-	}
-	rest := n[1 : len(n)-1]
+func unescape(rest []byte) (string, bool) {
 	b := make([]byte, 0, len(rest))
 	for {
 		at := bytes.IndexByte(rest, '\\')
@@ -195,12 +232,13 @@ func unescape(n node) (string, bool) {
 	}
 }
 
-// number returns the text of a number as it was written, "" for anything else.
-func (n node) number() string {
-	if len(n) == 0 || n[0] != '-' && (n[0] < '0' || n[0] > '9') {
-		return ""
+// number returns a number as it was written, nothing for anything else.
+func (n node) number() []byte {
+	raw := n.raw()
+	if len(raw) == 0 || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
+		return nil
 	}
-	return string(n.alone())
+	return raw
 }
 
 // strings returns the strings of an array.
@@ -212,13 +250,4 @@ func (n node) strings() []string {
 		}
 	}
 	return out
-}
-
-// parseNode reads JSON that stands inside a text.
-func parseNode(text string) node {
-	canon, err := ledger.Canon([]byte(text))
-	if err != nil {
-		return nil
-	}
-	return canon
 }

@@ -16,18 +16,18 @@ func TestNode(t *testing.T) {
 	}
 	var numbers []string
 	for _, item := range n.path("a", "b").items() {
-		numbers = append(numbers, item.number()+item.get("c").number())
+		numbers = append(numbers, string(item.number())+string(item.get("c").number()))
 	}
 	if d := cmp.Diff([]string{"1", "", "-3.50"}, numbers); d != "" {
 		t.Errorf("numbers (-want +got):\n%s", d)
 	}
 	for _, path := range [][]string{{"x"}, {"a", "x"}, {"d", "x"}, {"a", "b", "x"}} {
-		if got := n.path(path...); got != nil {
-			t.Errorf("%q: expected nothing, found %s", path, got)
+		if got := n.path(path...); got.there() {
+			t.Errorf("%q: expected nothing, found %s", path, got.raw())
 		}
 	}
 	if got := n.get("d"); !got.is('"') || got.text() != "" {
-		t.Errorf("d: %s", got)
+		t.Errorf("d: %s", got.raw())
 	}
 	for range parseNode(`[]`).items() {
 		t.Error("an empty array has an element")
@@ -40,7 +40,7 @@ func FuzzNode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		walk(node(raw), nil, t) // text that is not canonical must not panic
+		walk(readNode(raw), nil, t) // text that is not canonical must not panic
 		canon, err := ledger.Canon(raw)
 		if err != nil {
 			return
@@ -49,7 +49,7 @@ func FuzzNode(f *testing.F) {
 		if json.Unmarshal(canon, &want) != nil {
 			return // a number that no float64 holds
 		}
-		walk(node(canon), want, t)
+		walk(readNode(canon), want, t)
 	})
 }
 
@@ -66,21 +66,21 @@ func walk(n node, want any, t *testing.T) {
 		count := 0
 		for i, item := range n.items() {
 			if i >= len(w) {
-				t.Fatalf("%s has more than %d elements", n, len(w))
+				t.Fatalf("%s has more than %d elements", n.raw(), len(w))
 			}
 			walk(item, w[i], t)
 			count++
 		}
 		if count != len(w) {
-			t.Fatalf("%s: %d elements, expected %d", n, count, len(w))
+			t.Fatalf("%s: %d elements, expected %d", n.raw(), count, len(w))
 		}
 	case string:
 		if n.text() != w {
-			t.Fatalf("%s is read as %q", n, n.text())
+			t.Fatalf("%s is read as %q", n.raw(), n.text())
 		}
 	case float64:
-		if n.number() == "" {
-			t.Fatalf("%s is not read as a number", n)
+		if len(n.number()) == 0 {
+			t.Fatalf("%s is not read as a number", n.raw())
 		}
 	default:
 		_, _, _ = n.text(), n.number(), n.strings()

@@ -180,7 +180,7 @@ func (s series) summaryDeviates(since moment) deviation {
 			return deviation{found: true, severity: f, from: s.worst, before: s.first}
 		}
 	}
-	return deviation{unknown: s.first.raw == ""}
+	return deviation{unknown: !s.first.there()}
 }
 
 // nearlyAll is the share of a resource, in percent, from which it counts as
@@ -196,13 +196,13 @@ func (s series) full(since moment) deviation {
 	before, worst := s.first, s.worst
 	for _, p := range s.samples {
 		switch {
-		case p.at < since && (before.raw == "" || p.v > before.v):
+		case p.at < since && (!before.there() || p.v > before.v):
 			before = p
-		case p.at >= since && (worst.raw == "" || p.v > worst.v):
+		case p.at >= since && (!worst.there() || p.v > worst.v):
 			worst = p
 		}
 	}
-	if before.raw == "" || before.at >= since || before.v >= nearlyAll || worst.at < since || worst.v < nearlyAll {
+	if !before.there() || before.at >= since || before.v >= nearlyAll || worst.at < since || worst.v < nearlyAll {
 		return deviation{}
 	}
 	return deviation{found: true, severity: worst.v / max(before.v, 1), from: worst, before: before}

@@ -10,7 +10,7 @@ func seriesOf(metric string, values ...float64) series {
 	s := series{metric: metric}
 	for i, v := range values {
 		at := minute * moment(i+1)
-		s.samples = append(s.samples, sample{at: at, t: at.String(), v: v, raw: strconv.FormatFloat(v, 'g', -1, 64)})
+		s.samples = append(s.samples, sample{at: at, time: parseNode(strconv.Quote(at.String())), v: v, number: parseNode(strconv.FormatFloat(v, 'g', -1, 64))})
 	}
 	return s
 }
@@ -91,7 +91,7 @@ func TestSummaryDeviates(t *testing.T) {
 	}
 	at := func(m int) string { return (moment(m) * minute).String() }
 	rise := read(`{"metrics":[{"metric":"latency","change":{"at":"` + at(9) + `","before":1,"after":5}}]}`)
-	if d := rise.deviates(9 * minute); !d.found || rise.source.at(d.from.pointer) != "E4#/metrics/0/change" {
+	if d := rise.deviates(9 * minute); !d.found || rise.address(d.from) != "E4#/metrics/0/change" {
 		t.Errorf("change of level: %+v", d)
 	}
 	if d := rise.deviates(20 * minute); d.found {

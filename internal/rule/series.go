@@ -19,28 +19,46 @@ type series struct {
 }
 
 type sample struct {
-	at      moment
-	t       string
-	v       float64
-	raw     string // the number as it was written
-	pointer string
+	at     moment
+	time   node
+	v      float64
+	number node
+	part   string // of the metric it stands in
+	index  int    // in that part, -1 if it is no list
+}
+
+// t returns the time as it was written.
+func (p sample) t() string { return p.time.text() }
+
+// raw returns the number as it was written.
+func (p sample) raw() string { return string(p.number.number()) }
+
+// there reports whether the sample is one.
+func (p sample) there() bool { return p.number.there() }
+
+// address returns the evidence address of a sample.
+func (s *series) address(p sample) string {
+	pointer := s.pointer + p.part
+	if p.index >= 0 {
+		pointer += "/" + strconv.Itoa(p.index)
+	}
+	return s.source.at(pointer)
 }
 
 // shift is a lasting move of the values to another level.
 type shift struct {
 	at            moment
-	t             string
 	before, after sample
 }
 
 // parseNumber reads a number. One beyond the range of a float64 counts as the
 // largest there is.
 func parseNumber(n node) (float64, bool) {
-	text := n.number()
-	if text == "" {
+	written := n.number()
+	if len(written) == 0 {
 		return 0, false
 	}
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := strconv.ParseFloat(string(written), 64)
 	if err != nil && v == 0 {
 		return 0, false
 	}
@@ -56,7 +74,7 @@ func readSeries(a answer) []series {
 		if len(s.samples) == 0 {
 			s.readSummary(n)
 		}
-		if len(s.samples) > 0 || s.shift != nil || s.first.raw != "" {
+		if len(s.samples) > 0 || s.shift != nil || s.first.there() {
 			all = append(all, s)
 		}
 	}
@@ -66,12 +84,13 @@ func readSeries(a answer) []series {
 // readPoints reads the samples. Those without a time or a number are left out,
 // and they are put into the order of time should a patch have changed it.
 func (s *series) readPoints(points node) {
+	s.samples = make([]sample, 0, points.count())
 	for i, n := range points.items() {
 		p := readSample(n)
-		if p.at == 0 || p.raw == "" {
+		if p.at == 0 || !p.there() {
 			continue
 		}
-		p.pointer = s.pointer + "/points/" + strconv.Itoa(i)
+		p.part, p.index = "/points", i
 		s.samples = append(s.samples, p)
 	}
 	byTime := func(a, b sample) int { return int(min(max(a.at-b.at, -1), 1)) }
@@ -81,18 +100,18 @@ func (s *series) readPoints(points node) {
 }
 
 func readSample(n node) sample {
-	t := n.get("t").text()
-	v, ok := parseNumber(n.get("v"))
+	t, number := n.get("t"), n.get("v")
+	v, ok := parseNumber(number)
 	if !ok {
 		return sample{}
 	}
-	return sample{at: parseMoment(t), t: t, v: v, raw: n.get("v").number()}
+	return sample{at: parseMoment(t.inside()), time: t, v: v, number: number}
 }
 
 func (s *series) readSummary(n node) {
 	read := func(name string) sample {
 		p := readSample(n.get(name))
-		p.pointer = s.pointer + "/" + name
+		p.part, p.index = "/"+name, -1
 		return p
 	}
 	s.first = read("first")
@@ -101,14 +120,13 @@ func (s *series) readSummary(n node) {
 		s.worst, s.best = s.best, s.worst
 	}
 	c := n.get("change")
+	t, at := c.get("at"), parseMoment(c.get("at").inside())
 	before, ok1 := parseNumber(c.get("before"))
 	after, ok2 := parseNumber(c.get("after"))
-	at := c.get("at").text()
 	if ok1 && ok2 {
-		pointer := s.pointer + "/change"
-		s.shift = &shift{parseMoment(at), at,
-			sample{v: before, raw: c.get("before").number(), pointer: pointer},
-			sample{at: parseMoment(at), t: at, v: after, raw: c.get("after").number(), pointer: pointer}}
+		s.shift = &shift{at,
+			sample{v: before, number: c.get("before"), part: "/change", index: -1},
+			sample{at: at, time: t, v: after, number: c.get("after"), part: "/change", index: -1}}
 	}
 }
 
@@ -129,29 +147,28 @@ func (s series) step() moment {
 func (s series) with(p sample) string {
 	switch s.unit {
 	case "", "count":
-		return p.raw
+		return p.raw()
 	case "percent":
-		return p.raw + " %"
+		return p.raw() + " %"
 	}
-	return p.raw + " " + s.unit
+	return p.raw() + " " + s.unit
 }
 
 // family is the kind of symptom a metric speaks of, by the words in its name.
 // "" is none of those known.
 func family(metric string) string {
 	m := strings.ToLower(metric)
-	for _, f := range [...]struct{ name, words string }{
-		{"availability", "availab success uptime"},
-		{"error", "error fail fault 5xx exception"},
-		{"latency", "latency duration response_time query_time wait_time _seconds _ms"},
-		{"resource", "cpu memory usage connections in_use queue saturation utiliz disk threads pool"},
-		{"load", "request throughput workload ops rps qps traffic"},
-	} {
-		for word := range strings.FieldsSeq(f.words) {
-			if strings.Contains(m, word) {
-				return f.name
-			}
-		}
+	switch {
+	case containsAny(m, "availab", "success", "uptime"):
+		return "availability"
+	case containsAny(m, "error", "fail", "fault", "5xx", "exception"):
+		return "error"
+	case containsAny(m, "latency", "duration", "response_time", "query_time", "wait_time", "_seconds", "_ms"):
+		return "latency"
+	case containsAny(m, "cpu", "memory", "usage", "connections", "in_use", "queue", "saturation", "utiliz", "disk", "threads", "pool"):
+		return "resource"
+	case containsAny(m, "request", "throughput", "workload", "ops", "rps", "qps", "traffic"):
+		return "load"
 	}
 	return ""
 }

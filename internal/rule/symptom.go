@@ -95,23 +95,23 @@ func (q *inquiry) choose(all []series) *series {
 
 func (q *inquiry) dated(s series, o onset, about alert) {
 	bad, good, peak := s.samples[o.index], s.samples[o.good], s.samples[o.peak]
-	q.since = symptom{at: bad.at, text: bad.t, step: s.step(), seen: true}
+	q.since = symptom{at: bad.at, text: bad.t(), step: s.step(), seen: true}
 	what := s.metric + " of " + q.service
 	switch {
 	case o.open:
-		q.since.sentence = what + " is bad from the beginning of the window, " + bad.t + ", on (" + s.with(bad) + ")."
+		q.since.sentence = what + " is bad from the beginning of the window, " + bad.t() + ", on (" + s.with(bad) + ")."
 		if about.started > bad.at {
 			q.since.at, q.since.text = about.started, about.startedText
 		}
 	default:
-		q.since.sentence = what + " went from " + s.with(good) + " (" + good.t + ") to " + s.with(bad) + " at " + bad.t
+		q.since.sentence = what + " went from " + s.with(good) + " (" + good.t() + ") to " + s.with(bad) + " at " + bad.t()
 		if peak.at != bad.at {
-			q.since.sentence += " and was worst at " + peak.t + " with " + s.with(peak)
+			q.since.sentence += " and was worst at " + peak.t() + " with " + s.with(peak)
 		}
 		q.since.sentence += "."
 	}
 	for _, i := range []int{o.good, o.index, o.peak} {
-		q.since.evidence = append(q.since.evidence, s.source.at(s.samples[i].pointer))
+		q.since.evidence = append(q.since.evidence, s.address(s.samples[i]))
 	}
 	q.cite(q.since.evidence...)
 }
@@ -120,6 +120,6 @@ func (q *inquiry) dated(s series, o onset, about alert) {
 func (q *inquiry) denied(s series) {
 	last := s.samples[len(s.samples)-1]
 	q.since = symptom{at: q.talk.about.started, text: q.talk.about.startedText, step: s.step(), denied: true}
-	q.since.sentence = "The samples of " + s.metric + " of " + q.service + " do not show what the alert says (the last one is " + s.with(last) + " at " + last.t + ")."
+	q.since.sentence = "The samples of " + s.metric + " of " + q.service + " do not show what the alert says (the last one is " + s.with(last) + " at " + last.t() + ")."
 	q.cite(s.source.at(s.pointer))
 }

@@ -61,7 +61,7 @@ func readTalk(req converse.Request) *talk {
 	begin := 0 // where the steps of the last assistant message begin
 	for i, raw := range messages {
 		t.bytes += len(raw)
-		content := node(raw).get("content")
+		content := readNode(raw).get("content")
 		if bytes.HasSuffix(raw, []byte(`"role":"assistant"}`)) {
 			t.turn++
 			begin = len(t.steps)
@@ -73,7 +73,7 @@ func readTalk(req converse.Request) *talk {
 		}
 		t.readResults(content, t.steps[begin:])
 	}
-	t.readTools(node(rest).path("toolConfig", "tools"))
+	t.readTools(readNode(rest).path("toolConfig", "tools"))
 	return t
 }
 
@@ -106,10 +106,10 @@ func (t *talk) readContext(n node) {
 func (t *talk) readCalls(content node) {
 	for _, block := range content.items() {
 		use := block.get("toolUse")
-		if use == nil {
+		if !use.there() {
 			continue
 		}
-		s := step{id: use.get("toolUseId").text(), tool: use.get("name").text(), input: use.get("input").alone()}
+		s := step{id: use.get("toolUseId").text(), tool: use.get("name").text(), input: use.get("input")}
 		t.reported = t.reported || s.tool == verdict.Tool
 		t.steps = append(t.steps, s)
 	}
@@ -122,7 +122,7 @@ func (t *talk) readResults(content node, open []step) {
 		result := block.get("toolResult")
 		id := result.get("toolUseId").text()
 		for i := range open {
-			if result != nil && !open[i].answered && open[i].id == id {
+			if result.there() && !open[i].answered && open[i].id == id {
 				open[i].take(result)
 				break
 			}
@@ -132,15 +132,15 @@ func (t *talk) readResults(content node, open []step) {
 
 func (s *step) take(result node) {
 	s.answered = true
-	s.failed = result.get("status").text() == "error"
+	s.failed = result.get("status").says("error")
 	for _, block := range result.get("content").items() {
-		if body := block.get("json"); body != nil {
+		if body := block.get("json"); body.there() {
 			s.body = body
 			continue
 		}
 		s.takeText(block.get("text").text())
 	}
-	if s.body == nil && (strings.HasPrefix(s.text, "{") || strings.HasPrefix(s.text, "[")) {
+	if !s.body.there() && (strings.HasPrefix(s.text, "{") || strings.HasPrefix(s.text, "[")) {
 		s.body, s.spoken = parseNode(s.text), true
 	}
 }
@@ -196,7 +196,7 @@ func (t *talk) subject() string {
 	switch {
 	case t.about.service == "":
 		return named
-	case named != "" && !mentions(t.task, t.about.service):
+	case named != "" && !mentions(strings.ToLower(t.task), t.about.service):
 		return named
 	}
 	return t.about.service
@@ -204,19 +204,19 @@ func (t *talk) subject() string {
 
 // mentioned returns the longest of the names that occurs in text as a word.
 func mentioned(text string, names []string) string {
-	best := ""
+	best, lower := "", strings.ToLower(text)
 	for _, name := range names {
-		if len(name) > len(best) && mentions(text, name) {
+		if len(name) > len(best) && mentions(lower, name) {
 			best = name
 		}
 	}
 	return best
 }
 
-// mentions reports whether name occurs in text with no letter, digit or dash
-// beside it, upper and lower case alike.
+// mentions reports whether name occurs in text, which is in lower case, with no
+// letter, digit or dash beside it. The case of name does not matter.
 func mentions(text, name string) bool {
-	text, name = strings.ToLower(text), strings.ToLower(name)
+	name = strings.ToLower(name)
 	for from := 0; name != ""; {
 		at := strings.Index(text[from:], name)
 		if at < 0 {
