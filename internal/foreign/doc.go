@@ -13,7 +13,9 @@
 // Meaning is what stays of a request when everything is taken out that honest
 // clients change when they send a conversation back; Compare says which of
 // those changes, each a Change by name, lie between two requests, or that they
-// differ. The encoders turn an edited answer back into what travels.
+// differ. The encoders turn an edited answer back into what travels, an Insertion
+// adds calls to a history whose agent never made them, and ToConverse lets a model
+// that speaks Converse alone answer every dialect.
 //
 // The package is pure.
 package foreign
