@@ -54,10 +54,11 @@ func (s set) has(o set) bool { return s&o != 0 }
 func Meaning(value json.RawMessage) json.RawMessage { return meaning(value, everything) }
 
 func meaning(value json.RawMessage, s set) json.RawMessage {
-	if plain(value) {
+	plain, results := survey(value)
+	if plain {
 		return value
 	}
-	return rewritten(value, s)
+	return rewritten(value, s, results)
 }
 
 // Compare reports whether two canonical values mean the same, and by which

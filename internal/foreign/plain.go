@@ -1,48 +1,59 @@
 package foreign
 
-import "bytes"
+import (
+	"bytes"
 
-// plain reports whether no change could concern the value: it is the common
-// case, and costs one pass that looks at names, numbers and nulls and leaps over
-// texts.
+	"investigator/internal/ledger"
+)
+
+// plain reports whether no change could concern the value.
 func plain(v []byte) bool {
+	is, _ := survey(v)
+	return is
+}
+
+// survey reports whether no change could concern the value, which is the common
+// case; and if one could, whether an object in it says of itself that it is a tool
+// result. It costs one pass that looks at names, numbers and nulls and leaps over
+// texts.
+func survey(v []byte) (plain, results bool) {
+	plain = true
 	for i := 0; i < len(v); i++ {
 		switch c := v[i]; {
 		case c == '"':
-			end := textEnd(v, i)
-			if end < 0 || end < len(v) && v[end] == ':' && !plainMember(v[i+1:end-1], v[end+1:]) {
-				return false
+			end := ledger.SkipValue(v, i)
+			if end < 0 {
+				return false, results
+			}
+			if end < len(v) && v[end] == ':' {
+				name, value := v[i+1:end-1], v[end+1:]
+				plain = plain && plainMember(name, value)
+				results = results || saysResult(name, value)
 			}
 			i = end - 1
 		case c == 'n':
-			return false
-		case c == '-' || '0' <= c && c <= '9':
-			end := numberEnd(v, i)
-			if end < 0 {
-				return false
+			plain = false
+		case plain && (c == '-' || '0' <= c && c <= '9'):
+			if end := numberEnd(v, i); end < 0 {
+				plain = false
+			} else {
+				i = end - 1
 			}
-			i = end - 1
 		}
 	}
-	return true
+	return plain, results
 }
 
-// textEnd returns the offset behind the text that begins at start, or -1.
-func textEnd(v []byte, start int) int {
-	for at := start + 1; ; {
-		n := bytes.IndexByte(v[at:], '"')
-		if n < 0 {
-			return -1
-		}
-		at += n + 1
-		slashes := 0
-		for i := at - 2; i > start && v[i] == '\\'; i-- {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return at
-		}
+// saysResult reports whether a member says that its object is a tool result; one of
+// Converse is named by the member that holds it.
+func saysResult(name, value []byte) bool {
+	switch string(name) {
+	case "type":
+		return bytes.HasPrefix(value, []byte(`"tool_result"`))
+	case "role":
+		return bytes.HasPrefix(value, []byte(`"tool"`))
 	}
+	return false
 }
 
 // plainMember reports whether a member is none that a change could concern.

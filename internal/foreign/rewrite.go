@@ -34,9 +34,9 @@ type rewriter struct {
 }
 
 // rewritten returns what stays of a value; all of it where it is not canonical.
-func rewritten(value json.RawMessage, s set) json.RawMessage {
-	r := rewriter{src: value, dst: make([]byte, 0, len(value)), set: s}
-	r.results = bytes.Contains(value, []byte(`"type":"tool_result"`)) || bytes.Contains(value, []byte(`"role":"tool"`))
+// results is what survey says of it.
+func rewritten(value json.RawMessage, s set, results bool) json.RawMessage {
+	r := rewriter{src: value, dst: make([]byte, 0, len(value)), set: s, results: results}
 	if r.value(inRequest); r.bad {
 		return value
 	}
@@ -74,7 +74,7 @@ func (r *rewriter) data(v []byte, at place) {
 	for i := 0; i < len(v) && r.set.has(roundedNumbers); i++ {
 		switch c := v[i]; {
 		case c == '"':
-			i = textEnd(v, i) - 1
+			i = ledger.SkipValue(v, i) - 1
 			if i < 0 {
 				r.bad = true
 				return
@@ -196,7 +196,7 @@ func (r *rewriter) object(at place) {
 func (r *rewriter) name() []byte {
 	end := -1
 	if r.peek() == '"' {
-		end = textEnd(r.src, r.pos)
+		end = ledger.SkipValue(r.src, r.pos)
 	}
 	if end < 0 || end >= len(r.src) || r.src[end] != ':' {
 		r.bad = true
@@ -209,7 +209,7 @@ func (r *rewriter) name() []byte {
 }
 
 // isResult reports whether the object that v begins with says of itself that it
-// is a tool result; one of Converse is named by the member that holds it.
+// is a tool result.
 func isResult(v []byte) bool {
 	end := ledger.SkipValue(v, 0)
 	if end < 0 {
@@ -217,7 +217,7 @@ func isResult(v []byte) bool {
 	}
 	found := false
 	err := ledger.EachMember(v[:end], func(name []byte, value json.RawMessage) {
-		found = found || string(name) == "type" && string(value) == `"tool_result"` || string(name) == "role" && string(value) == `"tool"`
+		found = found || saysResult(name, value)
 	})
 	return err == nil && found
 }

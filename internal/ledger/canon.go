@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -75,6 +74,9 @@ type canoniser struct {
 	dst  []byte // the canonical form of src[:from]
 	from int    // what is not copied yet: src[from:pos]
 	pos  int    // what is read
+
+	escapes int    // how many were read
+	spare   []byte // for members that change places
 }
 
 // run reads the whole text.
@@ -217,15 +219,12 @@ func (c *canoniser) object(depth int) error {
 	members, sorted := few[:0], true
 	var last []byte
 	for {
-		c.space()
-		m := member{start: c.at()}
-		name, err := c.member(depth)
+		m, name, err := c.member(depth)
 		if err != nil {
 			return err
 		}
 		sorted = sorted && (len(members) == 0 || bytes.Compare(last, name) < 0)
-		m.end, last = c.at(), name
-		members = append(members, m)
+		members, last = append(members, m), name
 		c.space()
 		switch c.peek() {
 		case ',':
@@ -239,33 +238,41 @@ func (c *canoniser) object(depth int) error {
 	}
 	if !sorted {
 		c.copyTo(c.pos)
-		c.dst = sortMembers(c.dst, members)
+		c.sort(members)
 	}
 	c.pos++
 	return nil
 }
 
 // member reads one member and returns its decoded name.
-func (c *canoniser) member(depth int) (name []byte, err error) {
+func (c *canoniser) member(depth int) (m member, name []byte, err error) {
+	c.space()
 	if c.peek() != '"' {
-		return nil, c.fail("a member name")
+		return m, nil, c.fail("a member name")
 	}
-	start, at := c.pos, c.at()
+	start, escapes := c.pos, c.escapes
+	m.start = c.at()
 	if err := c.str(); err != nil {
-		return nil, err
+		return m, nil, err
 	}
+	m.colon = c.at()
 	quoted := c.src[start:c.pos]
 	if c.from > start { // it is spelled in another way
 		c.copyTo(c.pos)
-		quoted = c.dst[at:]
+		quoted = c.dst[m.start:]
 	}
 	c.space()
 	if c.peek() != ':' {
-		return nil, c.fail(`":"`)
+		return m, nil, c.fail(`":"`)
 	}
 	c.pos++
 	c.space()
-	return nameOf(quoted), c.value(depth + 1)
+	if name = quoted[1 : len(quoted)-1]; c.escapes > escapes {
+		name = nameOf(quoted)
+	}
+	err = c.value(depth + 1)
+	m.end = c.at()
+	return m, name, err
 }
 
 // nameOf decodes a canonical string. Only one that holds an escape needs it.
@@ -276,28 +283,6 @@ func nameOf(quoted []byte) []byte {
 	var name string
 	_ = json.Unmarshal(quoted, &name) // canonical already
 	return []byte(name)
-}
-
-// member is the extent of one object member in the output.
-type member struct{ start, end int }
-
-// sortMembers rewrites the members with which dst ends, sorted, the last of
-// repeated names kept.
-func sortMembers(dst []byte, members []member) []byte {
-	name := func(m member) []byte { return nameOf(dst[m.start:skipString(dst, m.start)]) }
-	open := members[0].start
-	slices.SortStableFunc(members, func(a, b member) int { return bytes.Compare(name(a), name(b)) })
-	out := make([]byte, 0, len(dst)-open)
-	for i, m := range members {
-		if i+1 < len(members) && bytes.Equal(name(m), name(members[i+1])) {
-			continue
-		}
-		if len(out) > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, dst[m.start:m.end]...)
-	}
-	return append(dst[:open], out...)
 }
 
 func (c *canoniser) digits() bool {
@@ -376,6 +361,7 @@ func plain(b byte) bool { return b >= 0x20 && b < utf8.RuneSelf && b != '"' && b
 
 // escape reads one escape, most of which are canonical.
 func (c *canoniser) escape() error {
+	c.escapes++
 	c.pos++
 	switch c.peek() {
 	case '"', '\\', 'b', 'f', 'n', 'r', 't':
