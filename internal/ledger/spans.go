@@ -112,19 +112,27 @@ func Member(object []byte, name string) json.RawMessage {
 // Without returns a canonical object without the members of these names, in
 // fresh memory.
 func Without(object []byte, names ...string) (json.RawMessage, error) {
-	out := append(make([]byte, 0, len(object)), '{')
-	err := EachMember(object, func(name []byte, value json.RawMessage) {
-		if slices.ContainsFunc(names, func(s string) bool { return s == string(name) }) {
-			return
+	if !isObject(object) {
+		return nil, errNotObject
+	}
+	var few [8]member
+	kept, size := few[:0], len("{}")
+	for pos := 1; pos < len(object)-1; pos++ {
+		m := member{start: pos}
+		if m.colon, m.end = memberEnds(object, pos); m.end < 0 {
+			return nil, errNotObject
 		}
-		if len(out) > 1 {
+		pos = m.end
+		if !slices.Contains(names, string(object[m.start+1:m.colon-1])) {
+			kept, size = append(kept, m), size+m.end-m.start+len(",")
+		}
+	}
+	out := append(make([]byte, 0, size), '{')
+	for i, m := range kept {
+		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, '"'), name...), `":`...)
-		out = append(out, value...)
-	})
-	if err != nil {
-		return nil, err
+		out = append(out, object[m.start:m.end]...)
 	}
 	return append(out, '}'), nil
 }
