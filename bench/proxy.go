@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,7 +74,7 @@ func (b *bench) proxies(ctx context.Context, l load) (err error) {
 		func() error { return c.asides(ctx) },
 	} {
 		if err := measure(); err != nil {
-			return err
+			return cmp.Or(ctx.Err(), err) // an interrupt shows as a proxy that was killed
 		}
 	}
 	return nil
