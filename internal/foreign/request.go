@@ -87,10 +87,23 @@ func dialectOf(op Op, rest json.RawMessage) Dialect {
 
 // split divides a canonical body into its messages and the rest.
 func split(canon []byte) (messages []json.RawMessage, rest json.RawMessage, err error) {
-	if rest, err = ledger.Without(canon, "messages"); err != nil {
+	others := []byte{'{'}
+	var list json.RawMessage
+	err = ledger.EachMember(canon, func(name []byte, value json.RawMessage) {
+		if string(name) == "messages" {
+			list = value
+			return
+		}
+		if len(others) > 1 {
+			others = append(others, ',')
+		}
+		others = append(append(append(others, '"'), name...), `":`...)
+		others = append(others, value...)
+	})
+	if err != nil {
 		return nil, nil, fmt.Errorf("read request body: expected an object, found %.20q", canon)
 	}
-	list := member(canon, "messages")
+	rest = append(others, '}')
 	if list == nil {
 		return nil, rest, nil
 	}

@@ -217,10 +217,13 @@ func skipString(b []byte, pos int) int {
 		return -1
 	}
 	start := pos + 1
-	if start+8 <= len(b) {
-		w := binary.LittleEndian.Uint64(b[start:])
-		if quotes := marks(w, '"'); quotes != 0 && marks(w, '\\')&(quotes&-quotes-1) == 0 {
-			return start + bits.TrailingZeros64(quotes)/8 + 1
+	for at := start; at+8 <= len(b) && at < start+24; at += 8 {
+		w := binary.LittleEndian.Uint64(b[at:])
+		if stop := marks(w, '"') | marks(w, '\\'); stop != 0 {
+			if at += bits.TrailingZeros64(stop) / 8; b[at] == '"' {
+				return at + 1
+			}
+			break
 		}
 	}
 	for {
