@@ -106,14 +106,28 @@ func (c *canoniser) copyTo(end int) {
 	if c.dst == nil {
 		c.dst = make([]byte, 0, len(c.src))
 	}
-	c.dst = append(c.dst, c.src[c.from:end]...)
+	c.append(c.src[c.from:end])
 	c.from = c.pos
+}
+
+// append leaves dst where it is as long as there is room, so that the garbage
+// collector need not be told.
+func (c *canoniser) append(text []byte) {
+	n := len(c.dst)
+	if cap(c.dst)-n < len(text) {
+		c.dst = append(c.dst, text...)
+		return
+	}
+	c.dst = c.dst[:n+len(text)]
+	copy(c.dst[n:], text)
 }
 
 // write puts text in the place of what was read from start on.
 func (c *canoniser) write(start int, text ...byte) {
 	c.copyTo(start)
-	c.dst = append(c.dst, text...)
+	if len(text) > 0 {
+		c.append(text)
+	}
 }
 
 func (c *canoniser) fail(want string) error {
