@@ -55,7 +55,7 @@ type ForkOptions struct {
 
 // Note is something that happened.
 type Note struct {
-	Kind string // recorded, diverged, halted, forked or trouble
+	Kind string // diverged, halted, forked, recording (it takes a while to end) or trouble
 	Text string
 }
 

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"fmt"
+
+	"investigator/internal/edge"
+	"investigator/internal/recorder"
+)
+
+// took takes the return of a call. It returns when the record waits to be
+// written, or when it is on the disk if the run is durable.
+func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	u.busy--
+	if retry && u.held != nil {
+		u.held = nil // its attempts are in ret
+	}
+	if ret.Failed && mayRetry(ret) {
+		u.held = &held{c: c, attempts: ret.Wire.Attempts, ret: ret, at: r.p.o.Now()}
+	} else {
+		r.project(u, c, ret)
+	}
+	r.changed.Broadcast()
+	for r.bytes > maxQueued {
+		r.changed.Wait()
+	}
+	for r.o.Durable && !u.broken && (len(u.queue) > 0 || u.writing) {
+		r.changed.Wait()
+	}
+}
+
+func mayRetry(ret edge.Return) bool {
+	f, err := edge.ParseFailure(ret.Body)
+	return err == nil && retried(f)
+}
+
+// earlier returns the attempts that were made of a call before.
+func (r *runs) earlier(u *run, retry bool) []edge.Attempt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !retry || u.held == nil {
+		return nil
+	}
+	return u.held.attempts
+}
+
+// release records a failed call that was not tried again.
+func (r *runs) release(u *run) {
+	if h := u.held; h != nil {
+		u.held = nil
+		r.project(u, h.c, h.ret)
+	}
+}
+
+// project derives the events of a call and queues them.
+func (r *runs) project(u *run, c *call, ret edge.Return) {
+	next, answered := u.project.Results(c.Asked)
+	var list []recorder.Taken
+	for _, a := range answered {
+		list = append(list, recorder.Taken(a.Taken))
+	}
+	next, taken := next.Answer(c.Request, ret)
+	u.project = next
+	r.enqueue(u, append(list, recorder.Taken(taken)), len(c.raw)+len(ret.Body))
+}
+
+func (r *runs) enqueue(u *run, list []recorder.Taken, size int) {
+	if u.broken {
+		return
+	}
+	u.queue = append(u.queue, list...)
+	u.queued += size
+	r.bytes += size
+	if !u.writing {
+		u.writing = true
+		go r.write(u)
+	}
+}
+
+// write writes a run's queue until it is empty: what gathers while one write is
+// on its way to the disk goes with the next.
+func (r *runs) write(u *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(u.queue) > 0 && !u.broken {
+		n := min(len(u.queue), maxBatch)
+		list, size := u.queue[:n:n], u.queued/len(u.queue)*n
+		u.queue, u.queued = u.queue[n:], u.queued-size
+		r.mu.Unlock()
+		err := u.writer.TookAll(list)
+		r.mu.Lock()
+		r.bytes -= size
+		if err != nil {
+			r.broke(u, err)
+		}
+		r.changed.Broadcast()
+	}
+	u.writing = false
+	if len(u.queue) == 0 {
+		r.bytes, u.queue, u.queued = r.bytes-u.queued, nil, 0
+	}
+	r.changed.Broadcast()
+}
+
+func (r *runs) broke(u *run, err error) {
+	u.broken, u.queue = true, nil
+	r.bytes -= u.queued
+	u.queued = 0
+	text := fmt.Sprintf("%s is not recorded any further: %v", u.writer.Path(), err)
+	r.trouble = append(r.trouble, text)
+	r.p.o.Notify(Note{"trouble", text})
+}
+
+// note keeps what the result has to say.
+func (r *runs) note(trouble string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trouble = append(r.trouble, trouble)
+}
