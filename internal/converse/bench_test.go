@@ -23,6 +23,17 @@ func BenchmarkParseTurn(b *testing.B) {
 	}
 }
 
+func BenchmarkParseCanonical(b *testing.B) {
+	body := spoken()
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ParseCanonical(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkNormalize(b *testing.B) {
 	body := append([]byte(`{"metrics":{"latencyMs":412},`), spoken()[1:]...)
 	b.SetBytes(int64(len(body)))

@@ -71,6 +71,21 @@ func BenchmarkSums(b *testing.B) {
 	}
 }
 
+// BenchmarkSumsOf is BenchmarkSums with what the thread knows.
+func BenchmarkSumsOf(b *testing.B) {
+	for name, body := range requests() {
+		b.Run(name, func(b *testing.B) {
+			a := read(b, "/model/m/converse", string(body))
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				sums := SumsOf(a.Request.Messages)
+				Key(a, sums[len(sums)-1])
+			}
+		})
+	}
+}
+
 func BenchmarkReadAnswer(b *testing.B) {
 	body := spoken()
 	b.SetBytes(int64(len(body)))
