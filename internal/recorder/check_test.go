@@ -8,9 +8,9 @@ import (
 	"investigator/internal/ledger"
 )
 
-// A line that does not read back as it was taken leaves no trace, and the
-// Writer records nothing after it.
-func TestALineThatDoesNotCompareIsNotWritten(t *testing.T) {
+// A line that does not read back as it was taken leaves no trace, even though
+// it was on the disk by then, and the Writer records nothing after it.
+func TestALineThatDoesNotCompareIsTakenBack(t *testing.T) {
 	w, err := NewMemory(Header{Run: "r", Start: []byte(`{"model":"rule","task":"t"}`)})
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,9 @@ func (w *Writer) splice(text []byte, c *Cassette, i int, events []ledger.Event) 
 	if h.kind == edge.Tool {
 		data = ledger.Member(data, "result")
 	}
-	w.took(h.kind, data, from)
+	w.known.took(i, h.kind, data)
+	w.origins[string(from)]++
+	w.count++
 	w.seq, w.sum = h.end, c.marks[h.end-1].sum
 	return text, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"investigator/internal/converse"
+	"investigator/internal/edge"
 	"investigator/internal/ledger"
 )
 
@@ -74,6 +75,15 @@ func newPlaces() *places {
 
 func (p *places) fingerprint(text []byte) fingerprint {
 	return fingerprint{maphash.Bytes(p.seeds[0], text), maphash.Bytes(p.seeds[1], text)}
+}
+
+// took notes what later requests may hold of an interaction.
+func (p *places) took(id int, kind edge.Kind, body json.RawMessage) {
+	if kind == edge.Model {
+		p.answer(id, body)
+	} else {
+		p.result(id, body)
+	}
 }
 
 // answer notes a model's answer, whose bytes stay as they are.

@@ -13,7 +13,8 @@ import (
 // file is what a Writer needs of a file. Tests put faults here.
 type file interface {
 	io.Writer
-	Sync() error // what was written is on the disk
+	Push(offset, size int64) // what was written may go to the disk; nobody waits for it
+	Sync() error             // what was written is on the disk
 	Truncate(size int64) error
 	Close() error
 }
@@ -21,10 +22,14 @@ type file interface {
 // disk is a file of the operating system.
 type disk struct{ *os.File }
 
+func (d disk) Push(offset, size int64) { pushData(d.File, offset, size) }
+
 func (d disk) Sync() error { return syncData(d.File) }
 
 // memory is a file that is none.
 type memory struct{ bytes.Buffer }
+
+func (m *memory) Push(offset, size int64) {}
 
 func (m *memory) Sync() error { return nil }
 

@@ -83,6 +83,7 @@ func (w *Writer) encode(dst []byte, t Taken) ([]byte, error) {
 	if err := readsBack(dst[start:], l); err != nil {
 		return nil, fmt.Errorf("record event %d: %w", t.Events[0].Seq, err)
 	}
+	w.known.took(l.ID, t.Call.Kind, t.Return.Body)
 	*w = next
 	return dst, nil
 }

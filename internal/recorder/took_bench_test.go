@@ -80,7 +80,8 @@ func memoryWriter(b *testing.B) *Writer {
 // unsynced is a file that the system may write when it likes.
 type unsynced struct{ *os.File }
 
-func (unsynced) Sync() error { return nil }
+func (unsynced) Push(offset, size int64) {}
+func (unsynced) Sync() error             { return nil }
 
 func unsyncedWriter(b *testing.B) *Writer {
 	f, err := os.Create(filepath.Join(b.TempDir(), "run.yaml"))

@@ -183,7 +183,11 @@ func (w *Writer) Took(call edge.Call, ret edge.Return, events []ledger.Event) er
 	if finished != nil {
 		text = next.appendSeal(text, events[len(events)-1])
 	}
-	if err := w.write(text, func() error { return readsBack(written, l) }); err != nil {
+	check := func() error {
+		w.known.took(l.ID, call.Kind, ret.Body)
+		return readsBack(written, l)
+	}
+	if err := w.write(text, check); err != nil {
 		return err
 	}
 	w.become(next, text)
@@ -224,7 +228,7 @@ func (w *Writer) ready(events []ledger.Event) error {
 }
 
 // line makes the interaction of a return, and the Writer as it will be once
-// the line is written. What later lines may refer to and the origins are noted
+// the line is written. The origins and what later lines may refer to are noted
 // once for both: a Writer whose line could not be written takes no other.
 func (w *Writer) line(call edge.Call, ret edge.Return, events []ledger.Event) (Writer, *line, error) {
 	next := *w
@@ -241,7 +245,8 @@ func (w *Writer) line(call edge.Call, ret edge.Return, events []ledger.Event) (W
 	if err := next.addEvents(l, w.project, events); err != nil {
 		return next, nil, err
 	}
-	next.took(call.Kind, ret.Body, ret.Origin)
+	next.origins[string(ret.Origin)]++
+	next.count++
 	next.seq += len(events)
 	return next, l, nil
 }
@@ -273,17 +278,6 @@ func (w *Writer) addEvents(l *line, before projector, events []ledger.Event) err
 	}
 	w.project = after
 	return err
-}
-
-// took notes what later lines may refer to.
-func (w *Writer) took(kind edge.Kind, body json.RawMessage, origin edge.Origin) {
-	w.origins[string(origin)]++
-	if kind == edge.Model {
-		w.known.answer(w.count, body)
-	} else {
-		w.known.result(w.count, body)
-	}
-	w.count++
 }
 
 // noSecrets refuses a line that holds what must not be kept. Secrets are
@@ -345,16 +339,16 @@ func (w *Writer) appendSeal(text []byte, finished ledger.Event) []byte {
 func unchecked() error { return nil }
 
 // write puts whole lines at the end of the file, durably, or takes back what
-// it can. Lines that do not pass the check are not written.
+// it can. The check runs while the disk is at work; lines that do not pass it
+// are taken back, and no return is applied before both are done.
 func (w *Writer) write(text []byte, check func() error) error {
-	err := check()
-	if err != nil {
-		w.err = &WriteError{File: w.path, Event: w.seq + 1, Kept: w.seq, Err: err}
-		return w.err
-	}
 	n, err := w.out.Write(text)
 	if err == nil && n < len(text) {
 		err = io.ErrShortWrite
+	}
+	if err == nil {
+		w.out.Push(w.size, int64(len(text)))
+		err = check()
 	}
 	if err == nil {
 		err = w.out.Sync()
