@@ -63,6 +63,7 @@ func BenchmarkCall(b *testing.B) {
 		{"demo/query_metrics_all", "query_metrics", `{"service":"checkout"}`, demo},
 		{"demo/list_deploys", "list_deploys", `{"service":"checkout"}`, demo},
 		{"demo/search_logs", "search_logs", `{"query":"exhausted"}`, demo},
+		{"demo/search_logs_rule", "search_logs", `{"query":"error | exhausted | timeout | timed out | refused | unavailable | throttl | failed","window":"2026-03-10T00:00:00Z/2026-03-10T09:00:00Z"}`, demo},
 		{"demo/list_services", "list_services", `{}`, demo},
 		{"demo/error", "query_metrics", `{"service":"zz"}`, demo},
 		{"boutique/search_logs", "search_logs", `{"query":"error | failed"}`, boutique},

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"investigator/internal/ledger"
 )
 
 // maxInput keeps a runaway input from being decoded.
@@ -51,13 +53,16 @@ func decodeInput(input json.RawMessage) (map[string]any, *problem) {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return map[string]any{}, nil
 	}
-	v, err := decodeOne(input)
-	if err != nil {
-		return nil, &problem{Message: "the input is not JSON: " + clip(err.Error(), maxName)}
-	}
-	members, ok := v.(map[string]any)
-	if !ok {
-		return nil, &problem{Message: "the input is not a JSON object; expected {\"name\": value, …}"}
+	members, plain := plainMembers(input)
+	if !plain {
+		v, err := decodeOne(input)
+		if err != nil {
+			return nil, &problem{Message: "the input is not JSON: " + clip(err.Error(), maxName)}
+		}
+		var ok bool
+		if members, ok = v.(map[string]any); !ok {
+			return nil, &problem{Message: "the input is not a JSON object; expected {\"name\": value, …}"}
+		}
 	}
 	for name, v := range members {
 		if v == nil || v == "" {
@@ -68,6 +73,21 @@ func decodeInput(input json.RawMessage) (map[string]any, *problem) {
 		}
 	}
 	return members, nil
+}
+
+// plainMembers reads an input of texts that need no decoding, which is how nearly
+// every call comes.
+func plainMembers(input json.RawMessage) (members map[string]any, plain bool) {
+	if !ledger.IsCanon(input) {
+		return nil, false
+	}
+	members, plain = map[string]any{}, true
+	err := ledger.EachMember(input, func(name []byte, value json.RawMessage) {
+		text, ok := ledger.PlainString(value)
+		members[string(name)] = text
+		plain = plain && ok && bytes.IndexByte(name, '\\') < 0
+	})
+	return members, plain && err == nil
 }
 
 // decodeOne decodes a JSON text that is one value and nothing more. It takes

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"investigator/internal/ledger"
 )
 
 // Alert is the question of a world and the signal that raised it.
@@ -194,7 +196,7 @@ func (m *meta) context(a Alert, base string) json.RawMessage {
 			t.Summary = ""
 		}
 	}
-	return encode(t)
+	return canonical(t)
 }
 
 func mentions(text, name string) bool {
@@ -228,6 +230,15 @@ func clip(s string, n int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// canonical is what a model is shown: JSON as a ledger spells it.
+func canonical(v any) json.RawMessage {
+	b, err := ledger.InCanon(encode(v))
+	if err != nil {
+		panic(fmt.Sprintf("world: encode %T: %v", v, err)) // a mistake in this package
+	}
+	return b
 }
 
 // encode is JSON without HTML escaping. The types given to it hold nothing that

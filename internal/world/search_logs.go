@@ -1,9 +1,13 @@
 package world
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"investigator/internal/ledger"
 )
 
 // Lines of one result, without and with a limit given.
@@ -14,7 +18,7 @@ const (
 
 type logsBody struct {
 	Available []logCoverage       `json:"available,omitempty"`
-	Lines     []lineOut           `json:"lines"`
+	Lines     []lineOut           `json:"lines"` // none here: withLines writes them
 	Matched   int                 `json:"matched"`
 	ByService map[string]logMatch `json:"matched_by_service,omitempty"`
 	Note      string              `json:"note,omitempty"`
@@ -58,13 +62,13 @@ func (w *World) searchLogs(a args) Result {
 	if a.service == "" {
 		_ = w.parsed() // side by side; what is damaged is met again below
 	}
-	var found []*logLine
+	found := make([]*logLine, 0, defaultLines)
 	for _, lf := range w.logsOf(a.service) {
 		lines, err := lf.lines()
 		if err != nil {
 			return fail("search_logs", unreadable(err))
 		}
-		found = append(found, match(lines, words, a.window)...)
+		found = match(found, lines, words, a.window)
 	}
 	body.Matched = len(found)
 	if len(found) == 0 {
@@ -84,10 +88,58 @@ func (w *World) searchLogs(a args) Result {
 		body.Note = fmt.Sprintf("the oldest %d of %d matching lines", limit, len(found))
 		found = found[:limit]
 	}
+	return Result{body.Status, body.withLines(found)}
+}
+
+// withLines encodes a body that shows lines. It is written by hand, because
+// reflection on every line costs more than finding it.
+func (b logsBody) withLines(found []*logLine) json.RawMessage {
+	size := 256 + len(b.Query) + 96*len(b.ByService)
 	for _, l := range found {
-		body.Lines = append(body.Lines, show(l))
+		size += min(len(l.Message), maxMessage) + len(l.Level) + len(l.Pod) + len(l.Service) + len(l.Time) + len(l.TraceID) + 96
 	}
-	return result(body.Status, body)
+	out := append(make([]byte, 0, size), `{"lines":[`...)
+	for i, l := range found {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = l.appendJSON(out)
+	}
+	out = strconv.AppendInt(append(out, `],"matched":`...), int64(b.Matched), 10)
+	if len(b.ByService) > 0 {
+		out = append(append(out, `,"matched_by_service":`...), canonical(b.ByService)...)
+	}
+	out = appendText(out, `,"note":`, b.Note)
+	out = ledger.AppendString(append(out, `,"query":`...), b.Query)
+	out = appendText(out, `,"service":`, b.Service)
+	out = ledger.AppendString(append(out, `,"status":`...), b.Status)
+	out = ledger.AppendString(append(out, `,"window":{"end":`...), b.Window.End)
+	return append(ledger.AppendString(append(out, `,"start":`...), b.Window.Start), `}}`...)
+}
+
+// appendJSON appends the line as it is shown.
+func (l *logLine) appendJSON(b []byte) []byte {
+	message := l.Message
+	if len(message) > maxMessage {
+		message = fmt.Sprintf("%s [cut: %d of %d bytes shown]", clip(message, maxMessage), maxMessage, len(message))
+	}
+	b = append(b, '{')
+	if l.Level != "" {
+		b = append(appendText(b, `"level":`, clip(l.Level, maxName)), ',')
+	}
+	b = ledger.AppendString(append(b, `"message":`...), message)
+	b = appendText(b, `,"pod":`, clip(l.Pod, maxName))
+	b = ledger.AppendString(append(b, `,"service":`...), l.Service)
+	b = ledger.AppendString(append(b, `,"time":`...), l.Time)
+	return append(appendText(b, `,"trace_id":`, clip(l.TraceID, maxName)), '}')
+}
+
+// appendText appends a member, none for an empty text.
+func appendText(b []byte, name, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return ledger.AppendString(append(b, name...), text)
 }
 
 // unreadable is the problem of a damaged log that [World.Check] would have found.
@@ -117,8 +169,8 @@ func alternatives(query string) []string {
 	return words
 }
 
-func match(lines []logLine, words []string, win window) []*logLine {
-	var found []*logLine
+// match appends the lines that hold one of the words.
+func match(found []*logLine, lines []logLine, words []string, win window) []*logLine {
 	for i := range lines {
 		if l := &lines[i]; win.has(l.at) && l.matches(words) {
 			found = append(found, l)
@@ -134,14 +186,6 @@ func (l *logLine) matches(words []string) bool {
 		}
 	}
 	return false
-}
-
-func show(l *logLine) lineOut {
-	message := l.Message
-	if len(message) > maxMessage {
-		message = fmt.Sprintf("%s [cut: %d of %d bytes shown]", clip(message, maxMessage), maxMessage, len(message))
-	}
-	return lineOut{clip(l.Level, maxName), message, clip(l.Pod, maxName), l.Service, l.Time, clip(l.TraceID, maxName)}
 }
 
 func countByService(found []*logLine) map[string]logMatch {

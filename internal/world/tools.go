@@ -179,7 +179,7 @@ func (w *World) zoneText() string {
 
 // result encodes a body that says its status itself.
 func result(status string, body any) Result {
-	return Result{Status: status, Body: encode(body)}
+	return Result{Status: status, Body: canonical(body)}
 }
 
 // problem is what was wrong with a call.

@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"investigator/internal/ledger"
 )
 
 const demoWindow = `"window":{"end":"2026-03-10T09:00:00Z","start":"2026-03-09T09:00:00Z"}`
@@ -51,6 +53,43 @@ func TestDemoCheckoutSpikesAtTwo(t *testing.T) {
 			t.Errorf("the highest value is at %s, want 02:00", p.T)
 		}
 	}
+}
+
+// Lines are encoded by hand; encoding/json must agree with it.
+func FuzzLines(f *testing.F) {
+	f.Add("error", "pool exhausted \"10 → 50\"\u2028\x07\xff<&>", "checkout", "", uint8(0))
+	f.Add("", strings.Repeat("é", 600), "", "t1", uint8(7))
+	f.Fuzz(func(t *testing.T, level, message, service, id string, members uint8) {
+		b := logsBody{Lines: []lineOut{}, Matched: int(members), Query: message, Status: StatusOK, Window: window{End: level, Start: id}}
+		if members&1 != 0 {
+			b.Note, b.ByService = service, map[string]logMatch{service: {int(members), level, id}, id: {}}
+		}
+		if members&2 != 0 {
+			b.Service = service
+		}
+		found := []*logLine{
+			{Level: level, Message: message, Service: service, TraceID: id},
+			{Message: level, Pod: message, Service: id, Time: service},
+		}[:2-members&4/4]
+		shown := make([]lineOut, len(found))
+		for i, l := range found {
+			shown[i] = lineOut{clip(l.Level, maxName), l.Message, clip(l.Pod, maxName), l.Service, l.Time, clip(l.TraceID, maxName)}
+			if n := len(l.Message); n > maxMessage {
+				shown[i].Message = fmt.Sprintf("%s [cut: %d of %d bytes shown]", clip(l.Message, maxMessage), maxMessage, n)
+			}
+		}
+		lines, err := ledger.CanonValue(shown)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := ledger.Canon(bytes.Replace(encode(b), []byte(`"lines":[]`), append([]byte(`"lines":`), lines...), 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(b.withLines(found))); diff != "" {
+			t.Errorf("(-encoding/json +by hand):\n%s", diff)
+		}
+	})
 }
 
 // What a search for trouble finds from the deploy on starts with the pool.
@@ -284,17 +323,15 @@ func TestToolsAreDescribedAlikeEverywhere(t *testing.T) {
 	}
 }
 
-// checkCanonical holds b to one JSON object with sorted keys and nothing to
-// compact, so that a ledger keeps exactly these bytes.
+// checkCanonical holds b to one canonical JSON object, so that a ledger keeps
+// exactly these bytes.
 func checkCanonical(t *testing.T, b []byte) {
 	t.Helper()
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.UseNumber()
-	var v map[string]any
-	if err := dec.Decode(&v); err != nil {
-		t.Fatalf("%v: %.300s", err, b)
+	want, err := ledger.Canon(b)
+	if err != nil || want[0] != '{' {
+		t.Fatalf("no object (%v): %.300s", err, b)
 	}
-	if want := encode(v); !bytes.Equal(want, b) || !utf8.Valid(b) {
+	if !bytes.Equal(want, b) || !utf8.Valid(b) {
 		t.Fatalf("not canonical:\n%.300s\n%.300s", b, want)
 	}
 }
