@@ -107,7 +107,7 @@ func (t *talk) find(name string, input json.RawMessage) (found *step, removed in
 			continue
 		}
 		if !asked.there() {
-			asked = parseNode(string(input))
+			asked = parseNode(input)
 		}
 		if alike(s.input, asked) {
 			return s, removed
@@ -154,9 +154,25 @@ func (a answer) truncated() bool { return a.body.get("status").says("truncated")
 // clip keeps texts of others short in ours.
 func clip(s string) string {
 	const limit = 160
-	s = strings.Join(strings.Fields(s), " ")
+	if !singleSpaced(s) {
+		s = strings.Join(strings.Fields(s), " ")
+	}
 	if len(s) <= limit {
 		return s
 	}
 	return strings.ToValidUTF8(s[:limit], "") + "…"
+}
+
+// singleSpaced reports whether a text is words of ASCII parted by one space, so
+// that taking it apart and joining it again would change nothing.
+func singleSpaced(s string) bool {
+	before := byte(' ')
+	for i := range len(s) {
+		c := s[i]
+		if c < ' ' || c >= 0x80 || c == ' ' && before == ' ' {
+			return false
+		}
+		before = c
+	}
+	return before != ' ' || s == ""
 }

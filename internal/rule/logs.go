@@ -128,27 +128,22 @@ func (q *inquiry) pickLine(lines []logLine) *logLine {
 		}
 	}
 	var best *logLine
+	services, lower := q.talk.services, lowered(q.talk.services)
 	for i := range lines {
 		l := &lines[i]
 		if q.since.at != 0 && (l.at < from || l.at > to) || len(chronic) > 0 && chronic[l.shape()] {
 			continue
 		}
 		message := strings.ToLower(l.message)
-		l.other = mentionedOther(message, l.service, q.talk.services)
+		if l.other = mentionedIn(message, lower, services); l.other == l.service {
+			l.other = ""
+		}
 		l.class = classify(message, l.other)
 		if best == nil || l.outranks(*best) {
 			best = l
 		}
 	}
 	return best
-}
-
-// mentionedOther takes a message in lower case.
-func mentionedOther(message, service string, services []string) string {
-	if name := mentioned(message, services); name != service {
-		return name
-	}
-	return ""
 }
 
 // classify names the mechanism that a message, in lower case, speaks of.

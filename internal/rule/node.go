@@ -43,9 +43,10 @@ func readNode(text []byte) node {
 	return node{d, 0}
 }
 
-// parseNode reads JSON that stands inside a text.
-func parseNode(text string) node {
-	canon, err := ledger.Canon([]byte(text))
+// parseNode reads JSON that stands inside a text. The text must not be modified
+// afterwards.
+func parseNode(text []byte) node {
+	canon, err := ledger.InCanon(text)
 	if err != nil {
 		return node{}
 	}
@@ -190,32 +191,35 @@ func (n node) inside() []byte {
 func (n node) says(text string) bool { return string(n.inside()) == text }
 
 // text returns the value of a string, "" for anything else.
-func (n node) text() string {
+func (n node) text() string { return string(n.decoded()) }
+
+// decoded is text, and may be a part of the doc.
+func (n node) decoded() []byte {
 	inside := n.inside()
 	if bytes.IndexByte(inside, '\\') < 0 {
-		return string(inside)
+		return inside
 	}
-	if s, ok := unescape(inside); ok {
-		return s
+	if b, ok := unescape(inside); ok {
+		return b
 	}
 	var s string
 	if json.Unmarshal(n.raw(), &s) != nil {
-		return ""
+		return nil
 	}
-	return s
+	return []byte(s)
 }
 
 // unescape reads a string with no other escapes than those that JSON inside a
 // text consists of, which is what a conversation is full of.
-func unescape(rest []byte) (string, bool) {
+func unescape(rest []byte) ([]byte, bool) {
 	b := make([]byte, 0, len(rest))
 	for {
 		at := bytes.IndexByte(rest, '\\')
 		if at < 0 {
-			return string(append(b, rest...)), true
+			return append(b, rest...), true
 		}
 		if at+1 >= len(rest) {
-			return "", false
+			return nil, false
 		}
 		b = append(b, rest[:at]...)
 		switch c := rest[at+1]; c {
@@ -226,7 +230,7 @@ func unescape(rest []byte) (string, bool) {
 		case 't':
 			b = append(b, '\t')
 		default:
-			return "", false
+			return nil, false
 		}
 		rest = rest[at+2:]
 	}

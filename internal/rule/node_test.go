@@ -10,7 +10,7 @@ import (
 )
 
 func TestNode(t *testing.T) {
-	n := parseNode(`{"a": {"b": [1, "two \"2\"", {"c": -3.50}], "b\\": "\\"}, "d": ""} `)
+	n := parseNode([]byte(`{"a": {"b": [1, "two \"2\"", {"c": -3.50}], "b\\": "\\"}, "d": ""} `))
 	if got := n.path("a", "b").strings(); cmp.Diff([]string{`two "2"`}, got) != "" {
 		t.Errorf("strings: %q", got)
 	}
@@ -29,7 +29,7 @@ func TestNode(t *testing.T) {
 	if got := n.get("d"); !got.is('"') || got.text() != "" {
 		t.Errorf("d: %s", got.raw())
 	}
-	for range parseNode(`[]`).items() {
+	for range parseNode([]byte(`[]`)).items() {
 		t.Error("an empty array has an element")
 	}
 }

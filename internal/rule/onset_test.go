@@ -10,7 +10,7 @@ func seriesOf(metric string, values ...float64) series {
 	s := series{metric: metric}
 	for i, v := range values {
 		at := minute * moment(i+1)
-		s.samples = append(s.samples, sample{at: at, time: parseNode(strconv.Quote(at.String())), v: v, number: parseNode(strconv.FormatFloat(v, 'g', -1, 64))})
+		s.samples = append(s.samples, sample{at: at, time: parseNode([]byte(strconv.Quote(at.String()))), v: v, number: parseNode([]byte(strconv.FormatFloat(v, 'g', -1, 64)))})
 	}
 	return s
 }
@@ -83,7 +83,7 @@ func TestDeviates(t *testing.T) {
 
 func TestSummaryDeviates(t *testing.T) {
 	read := func(text string) series {
-		all := readSeries(answer{body: parseNode(text), address: "E4"})
+		all := readSeries(answer{body: parseNode([]byte(text)), address: "E4"})
 		if len(all) != 1 {
 			t.Fatalf("%d series in %s", len(all), text)
 		}

@@ -28,32 +28,32 @@ type call struct {
 // bytes. The caller owns the result; req is only read.
 func Respond(req converse.Request) json.RawMessage {
 	t := readTalk(req)
-	r := think(t)
-	content := make([]byte, 0, 2048)
-	content = append(content, converse.TextBlock(r.say)...)
-	for i, c := range r.calls {
-		content = append(content, `,{"toolUse":{"input":`...)
-		content = append(content, c.input...)
-		content = append(content, `,"name":`...)
-		content = ledger.AppendString(content, c.tool)
-		content = append(content, `,"toolUseId":"rule-t`...)
-		content = strconv.AppendInt(content, int64(t.turn), 10)
-		content = append(content, '-')
-		content = strconv.AppendInt(content, int64(i), 10)
-		content = append(content, `"}}`...)
-	}
-	return response(content, len(r.calls) > 0, t.bytes/4)
+	return think(t).response(t)
 }
 
-func response(content []byte, calls bool, input int) json.RawMessage {
-	stop := converse.EndTurn
-	if calls {
-		stop = converse.StopToolUse
+// response encodes the turn.
+func (r reply) response(t *talk) json.RawMessage {
+	size := len(r.say) + 320
+	for _, c := range r.calls {
+		size += len(c.tool) + len(c.input) + 96
 	}
-	output := len(content) / 4
-	b := make([]byte, 0, len(content)+192)
-	b = append(b, `{"output":{"message":{"content":[`...)
-	b = append(b, content...)
+	b := append(make([]byte, 0, size), `{"output":{"message":{"content":[`...)
+	before := len(b)
+	b = append(ledger.AppendString(append(b, `{"text":`...), r.say), '}')
+	stop := converse.EndTurn
+	for i, c := range r.calls {
+		stop = converse.StopToolUse
+		b = append(b, `,{"toolUse":{"input":`...)
+		b = append(b, c.input...)
+		b = append(b, `,"name":`...)
+		b = ledger.AppendString(b, c.tool)
+		b = append(b, `,"toolUseId":"rule-t`...)
+		b = strconv.AppendInt(b, int64(t.turn), 10)
+		b = append(b, '-')
+		b = strconv.AppendInt(b, int64(i), 10)
+		b = append(b, `"}}`...)
+	}
+	input, output := t.bytes/4, (len(b)-before)/4
 	b = append(b, `],"role":"assistant"}},"stopReason":"`...)
 	b = append(b, stop...)
 	b = append(b, `","usage":{"inputTokens":`...)

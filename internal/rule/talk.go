@@ -79,15 +79,15 @@ func readTalk(req converse.Request) *talk {
 
 func (t *talk) readQuestion(content node) {
 	for _, block := range content.items() {
-		text := block.get("text").text()
-		if context, found := strings.CutPrefix(text, loop.ContextPrefix); found {
+		text := block.get("text").decoded()
+		if context, found := bytes.CutPrefix(text, []byte(loop.ContextPrefix)); found {
 			if n := parseNode(context); n.is('{') {
 				t.readContext(n)
 				continue
 			}
 		}
-		if text != "" && t.task == "" {
-			t.task = text
+		if t.task == "" {
+			t.task = string(text)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (s *step) take(result node) {
 		s.takeText(block.get("text").text())
 	}
 	if !s.body.there() && (strings.HasPrefix(s.text, "{") || strings.HasPrefix(s.text, "[")) {
-		s.body, s.spoken = parseNode(s.text), true
+		s.body, s.spoken = parseNode([]byte(s.text)), true
 	}
 }
 
@@ -196,7 +196,7 @@ func (t *talk) subject() string {
 	switch {
 	case t.about.service == "":
 		return named
-	case named != "" && !mentions(strings.ToLower(t.task), t.about.service):
+	case named != "" && !mentions(strings.ToLower(t.task), strings.ToLower(t.about.service)):
 		return named
 	}
 	return t.about.service
@@ -204,19 +204,32 @@ func (t *talk) subject() string {
 
 // mentioned returns the longest of the names that occurs in text as a word.
 func mentioned(text string, names []string) string {
-	best, lower := "", strings.ToLower(text)
-	for _, name := range names {
-		if len(name) > len(best) && mentions(lower, name) {
+	return mentionedIn(strings.ToLower(text), lowered(names), names)
+}
+
+// lowered returns names in lower case.
+func lowered(names []string) []string {
+	lower := make([]string, len(names))
+	for i, name := range names {
+		lower[i] = strings.ToLower(name)
+	}
+	return lower
+}
+
+// mentionedIn is mentioned for a text and names in lower case.
+func mentionedIn(text string, lower, names []string) string {
+	best := ""
+	for i, name := range names {
+		if len(name) > len(best) && mentions(text, lower[i]) {
 			best = name
 		}
 	}
 	return best
 }
 
-// mentions reports whether name occurs in text, which is in lower case, with no
-// letter, digit or dash beside it. The case of name does not matter.
+// mentions reports whether name occurs in text with no letter, digit or dash
+// beside it. Both are in lower case.
 func mentions(text, name string) bool {
-	name = strings.ToLower(name)
 	for from := 0; name != ""; {
 		at := strings.Index(text[from:], name)
 		if at < 0 {

@@ -60,7 +60,7 @@ func (v Verdict) Inconclusive() bool { return strings.TrimSpace(v.Component) == 
 
 // JSON returns the verdict as canonical JSON.
 func (v Verdict) JSON() json.RawMessage {
-	b := make([]byte, 0, 512+len(v.Mechanism)+len(v.Summary)+len(v.Recommendation))
+	b := make([]byte, 0, v.size())
 	b = appendText(b, `{"change":`, v.Change)
 	b = appendText(b, `,"class":`, v.Class)
 	b = appendText(b, `,"component":`, v.Component)
@@ -80,6 +80,23 @@ func (v Verdict) JSON() json.RawMessage {
 	}
 	b = appendText(b, `],"started_at":`, v.StartedAt)
 	return append(appendText(b, `,"summary":`, v.Summary), '}')
+}
+
+// size is about the length of the verdict's JSON, rather more.
+func (v Verdict) size() int {
+	n := 320 + len(v.Mechanism) + len(v.Summary) + len(v.Recommendation) + sizeOf(v.Evidence) + sizeOf(v.NotExamined)
+	for _, r := range v.RuledOut {
+		n += 64 + len(r.Hypothesis) + len(r.Reason) + sizeOf(r.Evidence)
+	}
+	return n
+}
+
+func sizeOf(texts []string) int {
+	n := 0
+	for _, t := range texts {
+		n += len(t) + len(`"",`)
+	}
+	return n
 }
 
 func (r RuledOut) appendJSON(b []byte) []byte {
