@@ -64,3 +64,25 @@ func TestViolationsAreThoseOfTheWholeConversation(t *testing.T) {
 		}
 	}
 }
+
+// A halt report counts a request's bytes without putting the body together.
+func TestBodySizeIsThatOfTheBody(t *testing.T) {
+	thread := converse.NewThread(converse.Message("user", []json.RawMessage{converse.TextBlock("é?")}), converse.Message("assistant", nil), converse.Message("user", []json.RawMessage{converse.TextBlock("b")}))
+	for _, members := range []string{`{}`, `{"a":1}`, `{"system":[{"cachePoint":{}}],"z":[]}`} {
+		rest, err := converse.NewRest(json.RawMessage(members))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range []converse.CacheRule{converse.CacheNone, converse.CacheTail, converse.CacheTail1h} {
+			for _, messages := range []*converse.Thread{nil, thread.Parent().Parent(), thread} {
+				r := converse.Request{Messages: messages, Rest: rest, Cache: rule}
+				if got, want := bodySize(r), len(r.Body()); got != want {
+					t.Errorf("%s, cache %q, %d messages: %d bytes, want %d", members, rule, messages.Len(), got, want)
+				}
+			}
+		}
+	}
+	if got, want := bodySize(converse.Request{}), len(converse.Request{}.Body()); got != want {
+		t.Errorf("the empty request: %d bytes, want %d", got, want)
+	}
+}

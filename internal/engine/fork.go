@@ -133,8 +133,8 @@ func (i insertedCall) Do(ctx context.Context, call edge.Call) (edge.Return, erro
 // report compares the call that was not made with the one the parent made in
 // the same place: the parent's next model call after the fork point.
 func (p *Point) report(call edge.Call) *HaltReport {
-	body := call.Request.Body()
-	r := &HaltReport{Seq: call.Seq, Bytes: len(body), Tokens: int64(len(body)+3) / 4, Model: call.Request.Model, Changes: []diff.Change{}}
+	size := bodySize(call.Request)
+	r := &HaltReport{Seq: call.Seq, Bytes: size, Tokens: int64(size+3) / 4, Model: call.Request.Model, Changes: []diff.Change{}}
 	total, err := p.Parent.EventCount()
 	if err != nil {
 		return r

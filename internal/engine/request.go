@@ -16,11 +16,11 @@ import (
 // appears as /modelId, the cache rule as /cachePoints. Its cost is that of what
 // differs: messages that both begin with are not looked at.
 func RequestChanges(recorded, now converse.Request) []diff.Change {
-	if recorded.Digest() == now.Digest() {
+	rest := !bytes.Equal(recorded.Rest.JSON(), now.Rest.JSON())
+	if !rest && recorded.Messages.Sum() == now.Messages.Sum() && recorded.Model == now.Model && recorded.Cache == now.Cache {
 		return nil
 	}
 	shared := sharedMessages(recorded.Messages, now.Messages)
-	rest := !bytes.Equal(recorded.Rest.JSON(), now.Rest.JSON())
 	changes, err := diff.Values(describe(recorded, shared, rest), describe(now, shared, rest))
 	if err != nil {
 		return nil // both are canonical JSON written here
@@ -29,6 +29,19 @@ func RequestChanges(recorded, now converse.Request) []diff.Change {
 		changes[i].Path = behind(changes[i].Path, shared)
 	}
 	return changes
+}
+
+// bodySize is the length of a request's body, which is not put together for it.
+func bodySize(r converse.Request) int {
+	messages := r.Wire()
+	size := len(r.Rest.JSON()) + len(`"messages":[]`) + max(len(messages)-1, 0)
+	if len(r.Rest.JSON()) > len(`{}`) {
+		size++ // the comma beside the other members
+	}
+	for _, m := range messages {
+		size += len(m)
+	}
+	return size
 }
 
 // sharedMessages returns what both threads begin with, nil where one of them is

@@ -45,10 +45,11 @@ func secretive(r edge.Return) bool {
 	return false
 }
 
-// cleanJSON scrubs canonical JSON. Canonical before, because an escape can hide
-// a secret; and after, because a replaced member name sorts elsewhere.
+// cleanJSON scrubs JSON, and gives body back where there is nothing to do. Made
+// canonical before, because an escape can hide a secret; and after, because a
+// replaced member name sorts elsewhere.
 func cleanJSON(body []byte) ([]byte, error) {
-	canon, err := ledger.Canon(body)
+	canon, err := ledger.InCanon(body)
 	if err != nil {
 		return nil, err
 	}
