@@ -87,7 +87,9 @@ func (c *contest) manyCalls(ctx context.Context) error {
 		c.add(within("peak memory while they are recorded", peak, weighs(64_000_000)),
 			versus("the same", peak, "after a quarter of them", early, 0, 0))
 	}
-	c.add(row{What: "the end of that process, all written", Ours: took(ending)})
+	whole := float64(c.long) / (first.took + rest.took + ending).Seconds()
+	c.add(row{What: "the end of that process, all written", Ours: took(ending)},
+		versus("recording, all of "+n+" calls and that end", quantity{whole, perSecond}, against+", above", c.plain, 0, 0))
 	return os.RemoveAll(folder)
 }
 

@@ -2,7 +2,7 @@
 // with what it is measured against, in one run, and prints a table.
 //
 //	go run ./bench                 everything, about eight minutes
-//	go run ./bench --quick         smaller runs, about a minute
+//	go run ./bench --quick         smaller runs, about a minute and a half
 //	go run ./bench --only fork     the rows of one section
 //	go run ./bench --json          the rows as JSON
 //

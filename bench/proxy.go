@@ -86,6 +86,7 @@ type contest struct {
 	load
 	bin, self string // the program, and this one
 	up        *upstream
+	plain     quantity // the reverse proxy's rate in the race
 	folders   int
 }
 
@@ -191,6 +192,7 @@ func (c *contest) race(ctx context.Context) error {
 			missing = c.mitmRound(ctx, other, &r)
 		}
 	}
+	c.plain = quantity{r.reverse.middle(), perSecond}
 	n := thousands(c.burst)
 	c.add(paired("recording, as its clients see "+n+" calls", perSecond, r.recording, against, r.reverse, 0, 0.95),
 		paired("recording, "+n+" calls and the end of its process", perSecond, r.sustained, against+", ended", r.reverseEnded, 0, 0.95))

@@ -84,6 +84,7 @@ func TestProxyRows(t *testing.T) {
 		"peak memory while they are recorded":               "≤ 64 MB",
 		"the same":                                          "none",
 		"the end of that process, all written":              "none",
+		"recording, all of 200 calls and that end":          "none",
 		"recording, signed with AWS keys":                   "none",
 		"recording, every call a run of its own":            "none",
 		"recording, conversations of 12 calls, 12 to 57 KB": "none",
