@@ -40,7 +40,7 @@ func UsageByTurn(c *recorder.Cassette) ([]TurnUsage, error) {
 		if e.Type != ledger.ModelResponded {
 			continue
 		}
-		turn, err := converse.ParseTurn(e.Data)
+		turn, err := converse.ParseCanonical(e.Data)
 		if err != nil {
 			return nil, err
 		}

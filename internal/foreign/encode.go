@@ -29,7 +29,7 @@ func Encode(a Asked, response json.RawMessage) (Encoded, error) {
 	if a.Dialect == Opaque {
 		return Encoded{typeJSON, response}, nil
 	}
-	turn, err := converse.ParseTurn(response)
+	turn, err := converse.ParseCanonical(response)
 	if err != nil {
 		return Encoded{}, fmt.Errorf("encode answer: %w", err)
 	}

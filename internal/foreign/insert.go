@@ -32,13 +32,13 @@ func (i Insertion) Holds(id string) bool {
 // Whole reports whether the turn calls nothing else. An agent has nothing to
 // answer then, and never sees the turn: what follows it is its answer.
 func (i Insertion) Whole() bool {
-	turn, err := converse.ParseTurn(i.Turn)
+	turn, err := converse.ParseCanonical(i.Turn)
 	return err == nil && !slices.ContainsFunc(turn.ToolUses, func(u converse.ToolUse) bool { return !i.Holds(u.ID) })
 }
 
 // Without is the turn as the agent sees it: without the added calls.
 func (i Insertion) Without() json.RawMessage {
-	turn, err := converse.ParseTurn(i.Turn)
+	turn, err := converse.ParseCanonical(i.Turn)
 	if err != nil {
 		return i.Turn
 	}
@@ -74,7 +74,7 @@ func (a Asked) Insert(i Insertion) (Asked, error) {
 
 // insertTurn puts the turn and its results before whatever the agent has there.
 func (a Asked) insertTurn(messages []json.RawMessage, i Insertion) ([]json.RawMessage, error) {
-	turn, err := converse.ParseTurn(i.Turn)
+	turn, err := converse.ParseCanonical(i.Turn)
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func (p Projector) Answer(req converse.Request, ret edge.Return) (Projector, Tak
 		return p, t
 	}
 	t.Events = []ledger.Event{{Seq: call.Seq, Type: ledger.ModelResponded, In: call.In, Data: ret.Body}}
-	turn, err := converse.ParseTurn(ret.Body)
+	turn, err := converse.ParseCanonical(ret.Body)
 	if err != nil {
 		return p, t // an answer that is no turn calls no tools
 	}
@@ -162,7 +162,7 @@ func (p Projector) outcome() loop.Outcome {
 }
 
 func (p Projector) text() string {
-	turn, err := converse.ParseTurn(p.last)
+	turn, err := converse.ParseCanonical(p.last)
 	if err != nil {
 		return ""
 	}

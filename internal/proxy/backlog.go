@@ -76,6 +76,7 @@ type backlog struct {
 	bytes   int64  // in head
 	rest    *spool // the newer ones; nil when the disk takes none
 	text    []byte // of the last one put there
+	pushed  int64  // steps, in all
 	closed  bool
 }
 
@@ -104,6 +105,7 @@ func (b *backlog) push(s step) error {
 		}
 		b.changed.Wait()
 	}
+	b.pushed++
 	b.changed.Broadcast()
 	return err
 }
@@ -153,12 +155,18 @@ func (b *backlog) pop(wait bool) (s step, found bool, err error) {
 	return s, true, nil
 }
 
-// waiting is how many bytes wait, and the share of the room they take.
-func (b *backlog) waiting() (bytes int64, share float64) {
+// pressure is how much there is to do.
+type pressure struct {
+	bytes  int64   // that wait
+	share  float64 // of the room for them
+	pushed int64   // steps, in all
+}
+
+func (b *backlog) pressure() pressure {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	bytes = b.bytes + b.onDisk()
-	return bytes, float64(bytes) / float64(b.memory+b.disk)
+	n := b.bytes + b.onDisk()
+	return pressure{n, float64(n) / float64(b.memory+b.disk), b.pushed}
 }
 
 // close says that no step comes any more.

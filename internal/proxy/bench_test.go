@@ -40,6 +40,7 @@ func quickUpstream(b testing.TB) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", fmt.Sprint(len(answer)))
 		_, _ = w.Write(answer)
 	}))
 	b.Cleanup(s.Close)

@@ -65,7 +65,7 @@ func (c *call) parse() error {
 
 // sum finds out what the call means.
 func (c *call) sum() {
-	c.sums = foreign.Sums(c.Request.Messages.Messages())
+	c.sums = foreign.SumsOf(c.Request.Messages)
 	c.key = foreign.Key(c.Asked, c.last())
 	c.results = c.Results()
 }

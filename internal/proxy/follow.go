@@ -17,8 +17,9 @@ type follower struct {
 	runs    *runs
 	backlog *backlog
 	open    map[int64]*following
-	waiting []*following // for an answer under way that they may build on
+	waiting []*following // for an answer that is under way, on which they may build
 	hurry   bool         // the backlog is nearly full
+	pushed  int64        // steps, when it was looked at
 	ending  chan struct{}
 	ended   chan struct{}
 	refusal atomic.Pointer[string] // why nothing more can be recorded
@@ -81,11 +82,13 @@ func (f *follower) batch() (found bool, waited time.Duration) {
 	return true, waited
 }
 
-// rest waits before the next batch where calls wait already.
+// rest waits before the next batch while calls keep coming.
 func (f *follower) rest(worked time.Duration) {
-	bytes, share := f.backlog.waiting()
-	f.hurry = share > hurryAbove || f.hurry && share > hurryBelow
-	if bytes == 0 || f.hurry {
+	now := f.backlog.pressure()
+	coming := now.pushed > f.pushed
+	f.pushed = now.pushed
+	f.hurry = now.share > hurryAbove || f.hurry && now.share > hurryBelow
+	if now.bytes == 0 || !coming || f.hurry {
 		return
 	}
 	t := time.NewTimer(min(worked*idleTimes, maxRest))
@@ -158,8 +161,8 @@ func (f *follower) trouble(text string) {
 
 // close returns when all that waits is recorded.
 func (f *follower) close() {
-	if bytes, _ := f.backlog.waiting(); bytes > tellBacklog {
-		f.p.o.Notify(Note{"recording", fmt.Sprintf("%d MB of calls are still to be written", bytes>>20)})
+	if n := f.backlog.pressure().bytes; n > tellBacklog {
+		f.p.o.Notify(Note{"recording", fmt.Sprintf("%d MB of calls are still to be written", n>>20)})
 	}
 	f.backlog.close()
 	close(f.ending)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"investigator/internal/edge"
@@ -16,12 +17,13 @@ import (
 	"investigator/internal/recorder"
 )
 
-// followed gives steps to a follower and returns the cassettes.
-func followed(t *testing.T, steps ...step) []*recorder.Cassette {
+// followed gives steps to a follower that keeps so many runs open, and returns
+// the cassettes.
+func followed(t *testing.T, maxOpen int, steps ...step) []*recorder.Cassette {
 	t.Helper()
 	dir := t.TempDir()
 	p, err := New(Options{
-		Record: &RecordOptions{Create: func(n int, h recorder.Header) (*recorder.Writer, error) {
+		Record: &RecordOptions{MaxOpen: maxOpen, Create: func(n int, h recorder.Header) (*recorder.Writer, error) {
 			return recorder.Create(filepath.Join(dir, fmt.Sprint(n, ".yaml")), h)
 		}},
 		Upstream: RuleUpstream{}, NewRun: func() string { return "00" },
@@ -40,7 +42,11 @@ func followed(t *testing.T, steps ...step) []*recorder.Cassette {
 	}
 	var out []*recorder.Cassette
 	for _, path := range r.Recorded {
-		out = append(out, open(t, path))
+		c, err := recorder.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, c)
 	}
 	return out
 }
@@ -75,7 +81,7 @@ func TestFollowsWhatHappened(t *testing.T) {
 		"two at once, alike": {[]step{conversation(1, "a"), conversation(2, "a"), answered(1, "b"), answered(2, "b")}, []int{1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := followed(t, c.steps...)
+			got := followed(t, 0, c.steps...)
 			if len(got) != len(c.want) {
 				t.Fatalf("%d runs, expected %d", len(got), len(c.want))
 			}
@@ -84,6 +90,57 @@ func TestFollowsWhatHappened(t *testing.T) {
 					t.Errorf("run %d has %d interactions, expected %d", i+1, run.Len(), c.want[i])
 				}
 			}
+		})
+	}
+}
+
+// TestRunsThatWaitAreKept: where too many runs are open, one whose tools are at
+// work is not the one that has to go.
+func TestRunsThatWaitAreKept(t *testing.T) {
+	asks := answered(1, "x")
+	asks.ended.Body = []byte(`{"output":{"message":{"role":"assistant","content":[{"toolUse":{"toolUseId":"u","name":"look","input":{}}}]}},"stopReason":"tool_use","usage":{}}`)
+	steps := []step{conversation(1, "a"), asks}
+	for id := range int64(8) {
+		steps = append(steps, conversation(10+id, fmt.Sprint("another ", id)), answered(10+id, "b"))
+	}
+	goes := conversation(2, "a")
+	goes.began.raw = []byte(`{"messages":[{"role":"user","content":[{"text":"a"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"u","name":"look","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"u","content":[{"text":"seen"}]}}]}]}`)
+	got := followed(t, 3, append(steps, goes, answered(2, "c"))...)
+	if len(got) != 9 || got[0].Len() != 3 {
+		t.Errorf("%d runs, the first with %d interactions; expected 9 and 3", len(got), got[0].Len())
+	}
+}
+
+// TestRest: the follower makes way while calls keep coming, and not for nothing.
+func TestRest(t *testing.T) {
+	for name, c := range map[string]struct {
+		waiting int // steps
+		coming  bool
+		disk    int64
+		want    time.Duration
+	}{
+		"calls keep coming":      {3, true, 1 << 20, 190 * time.Millisecond},
+		"nobody asks any more":   {3, false, 1 << 20, 0},
+		"nothing waits":          {0, true, 1 << 20, 0},
+		"the room is nearly out": {3, true, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &follower{backlog: newBacklog(1<<10, c.disk, nil), ending: make(chan struct{})}
+				f.backlog.memory = max(c.disk, 1<<10)
+				for n := range int64(c.waiting) {
+					f.backlog.head = append(f.backlog.head, beganStep(n, "x"))
+					f.backlog.bytes += 1 << 10
+				}
+				if f.backlog.pushed = 7; !c.coming {
+					f.pushed = 7
+				}
+				began := time.Now()
+				f.rest(10 * time.Millisecond)
+				if got := time.Since(began); got != c.want {
+					t.Errorf("rested for %v, expected %v", got, c.want)
+				}
+			})
 		})
 	}
 }
@@ -105,8 +162,7 @@ func TestBurst(t *testing.T) {
 		wg.Go(func() {
 			for n := range calls / clients {
 				post(t, p.url, "/model/m/converse", fmt.Sprintf(`{"messages":[{"role":"user","content":[{"text":"call %d of %d"}]}]}`, n, i), RunHeader, fmt.Sprint("agent ", i))
-				bytes, _ := b.waiting()
-				spilled.Store(max(spilled.Load(), bytes))
+				spilled.Store(max(spilled.Load(), b.pressure().bytes))
 			}
 		})
 	}

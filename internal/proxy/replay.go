@@ -124,7 +124,7 @@ func threadSum(known map[*converse.Thread]ledger.Sum, t *converse.Thread) ledger
 	}
 	s := known[t]
 	for i := len(todo) - 1; i >= 0; i-- {
-		s = s.Next(foreign.Meaning(todo[i].Last()))
+		s = foreign.NextSum(s, todo[i])
 		known[todo[i]] = s
 	}
 	return s

@@ -274,13 +274,31 @@ func (r *runs) makeRoom() {
 	}
 }
 
+// idle is the run that was idle for the longest time and can be ended. One that
+// waits for results of tools is taken only where no other run will ever do: one
+// that is still being written will in a moment.
 func (r *runs) idle() *run {
+	var waits *run
+	soon := false
 	for e := r.open.Front(); e != nil; e = e.Next() {
-		if u := e.Value.(*run); u.busy == 0 && len(u.queue) == 0 && !u.writing && u.project.Turn() > 0 {
+		u := e.Value.(*run)
+		written := len(u.queue) == 0 && !u.writing
+		switch {
+		case u.busy > 0 || u.project.Turn() == 0:
+		case u.project.Waits():
+			if waits == nil && written {
+				waits = u
+			}
+		case written:
 			return u
+		default:
+			soon = true
 		}
 	}
-	return nil
+	if soon {
+		return nil
+	}
+	return waits
 }
 
 func (r *runs) enter(u *run, c *call) {
