@@ -35,6 +35,9 @@ func jsonHeaders() map[string][]string {
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func status(code int) string {
+	if code == http.StatusOK { // nearly every one
+		return "200 OK"
+	}
 	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 

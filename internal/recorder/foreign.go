@@ -2,8 +2,8 @@ package recorder
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
 
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
@@ -37,36 +37,60 @@ type Taken struct {
 	Events []ledger.Event
 }
 
-// TookAll records several returns, in order, with one write: all of them are on
-// the disk when it returns nil. run.finished must not be among their events.
-// After an error none of them is, and the Writer refuses what comes after.
+// TookAll records several returns, in order: all of them are on the disk, by one
+// sync, when it returns nil. run.finished must not be among their events. After
+// an error none of them is, and the Writer refuses what comes after.
 func (w *Writer) TookAll(list []Taken) error {
 	next := *w
-	text := slices.Grow(w.text[:0], sizeOf(list))
+	text, put := w.text[:0], int64(0)
 	for _, t := range list {
 		var err error
 		if text, err = next.encode(text, t); err != nil {
 			w.err = err // what later lines may refer to was noted for lines that are not there
+			if bad := w.leave(put); bad != nil {
+				err = errors.Join(err, bad)
+			}
 			return err
 		}
+		if len(text) < piece {
+			continue
+		}
+		if err := w.put(text); err != nil {
+			return w.takeBack(err)
+		}
+		put, text = put+int64(len(text)), text[:0]
 	}
-	if len(text) == 0 {
+	if put == 0 && len(text) == 0 {
 		return nil
 	}
-	if err := w.write(text, unchecked); err != nil {
-		return err
+	if err := w.finish(text); err != nil {
+		return w.takeBack(err)
 	}
+	w.size += put + int64(len(text))
 	w.become(next, text)
 	return nil
 }
 
-// sizeOf guesses how long the lines of returns will be.
-func sizeOf(list []Taken) int {
-	n := 0
-	for _, t := range list {
-		n += 2048 + 2*len(t.Return.Body) + len(t.Call.Request.Messages.Last())*5/4
+// piece is how much is handed to the system at once: what fits a processor's
+// cache beside the lines it is made of.
+const piece = 64 << 10
+
+// finish hands over the last lines, and makes all of them durable.
+func (w *Writer) finish(text []byte) error {
+	if len(text) > 0 {
+		if err := w.put(text); err != nil {
+			return err
+		}
 	}
-	return n
+	return w.out.Sync()
+}
+
+// leave removes lines that were handed over before one that could not be made.
+func (w *Writer) leave(put int64) error {
+	if put == 0 {
+		return nil
+	}
+	return errors.Join(w.out.Truncate(w.size), w.out.Sync())
 }
 
 // encode appends the line of a return and moves w behind it.

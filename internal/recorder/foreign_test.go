@@ -3,6 +3,8 @@ package recorder
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,7 +32,7 @@ func answered(seq, n int) Taken {
 	return Taken{call, edge.Return{Body: body, Origin: edge.Live}, []ledger.Event{{Seq: seq, Type: ledger.ModelResponded, In: call.In, Data: body}}}
 }
 
-// TestTookAllWritesWhatTookWrites: one write for several returns gives the same
+// TestTookAllWritesWhatTookWrites: one sync for several returns gives the same
 // bytes, and Finish seals them.
 func TestTookAllWritesWhatTookWrites(t *testing.T) {
 	one, err := NewMemory(foreignHeaderOf(t))
@@ -97,5 +99,60 @@ func TestTookAllTakesAllOrNothing(t *testing.T) {
 	}
 	if c, err := Parse("x", w.Bytes()); err != nil || c.Len() != 0 {
 		t.Errorf("%v", err)
+	}
+}
+
+// batchWriter is a new Writer over a file, with the returns of many pieces.
+func batchWriter(t *testing.T, f *faulty) (*Writer, []Taken) {
+	t.Helper()
+	p, err := prepare(testStart(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWriter("run.yaml", f, p)
+	if err := w.writeHeader(p.text); err != nil {
+		t.Fatal(err)
+	}
+	_, list := proxyPairs()
+	return w, list[:12]
+}
+
+// TestTookAllTakesBackWhatItHandedOver: returns that are more than one piece are
+// none of them kept when a later one cannot be made or written.
+func TestTookAllTakesBackWhatItHandedOver(t *testing.T) {
+	f := &faulty{after: 100}
+	w, list := batchWriter(t, f)
+	before := w.Bytes()
+	if before != nil || f.Len() == 0 {
+		t.Fatal("the writer is not over the file")
+	}
+	size := f.Len()
+	list[11].Events = nil
+	if err := w.TookAll(list); err == nil || f.writes < 3 {
+		t.Fatalf("%d writes, %v", f.writes, err)
+	}
+	if f.Len() != size || w.Seq() != 1 {
+		t.Errorf("%d bytes are left of what could not be made, seq %d", f.Len()-size, w.Seq())
+	}
+	if err := w.TookAll(list[:1]); err == nil {
+		t.Error("went on after an error")
+	}
+
+	for after := 1; after < 5; after++ {
+		for name, fault := range map[string]faulty{"write": {write: syscall.ENOSPC, partial: 100}, "short": {partial: 7}, "sync": {partial: -1, sync: syscall.EIO}} {
+			fault.after = after
+			w, list := batchWriter(t, &fault)
+			err := w.TookAll(list)
+			var fail *WriteError
+			if !errors.As(err, &fail) || fail.Event != 2 || fail.Kept != 1 || fail.Ragged != (name == "sync") {
+				t.Fatalf("%s fails after %d writes: %v", name, after, err)
+			}
+			if fault.Len() != size {
+				t.Errorf("%s fails after %d writes: %d bytes are left", name, after, fault.Len()-size)
+			}
+			if again := w.TookAll(list); !errors.Is(again, fail.Err) {
+				t.Errorf("%s: after the fault: %v", name, again)
+			}
+		}
 	}
 }

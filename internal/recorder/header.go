@@ -78,10 +78,13 @@ type World struct {
 	Digest string `json:"digest"`
 }
 
-// ModelSwap says that a fork put another model in the chair after an event.
+// ModelSwap says that a fork put another model in the chair after an event. Price
+// is by what its tokens count against the run's limit on money; nil if there is
+// no limit, or if they count by the price there was.
 type ModelSwap struct {
-	At    int    `json:"at"`
-	Model string `json:"model"`
+	At    int         `json:"at"`
+	Model string      `json:"model"`
+	Price *loop.Price `json:"price,omitempty"`
 }
 
 // Parent is the run that a fork was made from.

@@ -342,10 +342,7 @@ func unchecked() error { return nil }
 // it can. The check runs while the disk is at work; lines that do not pass it
 // are taken back, and no return is applied before both are done.
 func (w *Writer) write(text []byte, check func() error) error {
-	n, err := w.out.Write(text)
-	if err == nil && n < len(text) {
-		err = io.ErrShortWrite
-	}
+	err := w.put(text)
 	if err == nil {
 		w.out.Push(w.size, int64(len(text)))
 		err = check()
@@ -353,10 +350,25 @@ func (w *Writer) write(text []byte, check func() error) error {
 	if err == nil {
 		err = w.out.Sync()
 	}
-	if err == nil {
-		w.size += int64(len(text))
-		return nil
+	if err != nil {
+		return w.takeBack(err)
 	}
+	w.size += int64(len(text))
+	return nil
+}
+
+// put hands whole lines to the system.
+func (w *Writer) put(text []byte) error {
+	n, err := w.out.Write(text)
+	if err == nil && n < len(text) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// takeBack leaves the file as it was before lines that could not be written, if
+// it can, and says so. Nothing is written after it.
+func (w *Writer) takeBack(err error) error {
 	fail := &WriteError{File: w.path, Event: w.seq + 1, Kept: w.seq, Err: err}
 	fail.Ragged = w.out.Truncate(w.size) != nil || w.out.Sync() != nil
 	w.err = fail
