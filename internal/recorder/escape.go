@@ -29,13 +29,18 @@ func appendRaw(dst []byte, canonical []byte) []byte {
 	return appendEscaped(dst, canonical, false)
 }
 
-// appendEscaped copies eight bytes at a time and looks at them while they are
+// appendEscaped copies sixteen bytes at a time and looks at them while they are
 // at hand: nearly all of them stand in a string as they are.
 func appendEscaped(dst, s []byte, quote bool) []byte {
-	for len(s) >= 8 {
-		word := binary.LittleEndian.Uint64(s)
-		dst = binary.LittleEndian.AppendUint64(dst, word)
+	for len(s) >= 16 {
+		word, next := binary.LittleEndian.Uint64(s), binary.LittleEndian.Uint64(s[8:])
 		odd := oddBytes(word)
+		if odd|oddBytes(next) == 0 {
+			dst = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, word), next)
+			s = s[16:]
+			continue
+		}
+		dst = binary.LittleEndian.AppendUint64(dst, word)
 		if odd == 0 {
 			s = s[8:]
 			continue
