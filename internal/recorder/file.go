@@ -1,12 +1,12 @@
 package recorder
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -26,15 +26,49 @@ func (d disk) Push(offset, size int64) { pushData(d.File, offset, size) }
 
 func (d disk) Sync() error { return syncData(d.File) }
 
-// memory is a file that is none.
-type memory struct{ bytes.Buffer }
+// memory is a file that is none. It grows by whole parts, so that what is there
+// is not copied for what comes.
+type memory struct {
+	parts [][]byte
+	size  int
+}
+
+const minPart = 8 << 10
+
+func (m *memory) Write(p []byte) (int, error) {
+	rest := p
+	if n := len(m.parts) - 1; n >= 0 {
+		last := m.parts[n]
+		room := min(cap(last)-len(last), len(rest))
+		m.parts[n], rest = append(last, rest[:room]...), rest[room:]
+	}
+	if len(rest) > 0 {
+		part := make([]byte, 0, max(len(rest), min(m.size, maxRoom), minPart))
+		m.parts = append(m.parts, append(part, rest...))
+	}
+	m.size += len(p)
+	return len(p), nil
+}
+
+// Bytes returns what was written, in fresh memory.
+func (m *memory) Bytes() []byte { return slices.Concat(m.parts...) }
+
+// Len returns how much was written.
+func (m *memory) Len() int { return m.size }
 
 func (m *memory) Push(offset, size int64) {}
 
 func (m *memory) Sync() error { return nil }
 
 func (m *memory) Truncate(size int64) error {
-	m.Buffer.Truncate(int(size))
+	for m.size > int(size) {
+		n := len(m.parts) - 1
+		over := min(m.size-int(size), len(m.parts[n]))
+		m.size -= over
+		if m.parts[n] = m.parts[n][:len(m.parts[n])-over]; len(m.parts[n]) == 0 {
+			m.parts = m.parts[:n]
+		}
+	}
 	return nil
 }
 

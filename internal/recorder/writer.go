@@ -142,7 +142,7 @@ func (w *Writer) Seq() int { return w.seq }
 // Bytes returns a copy of the cassette so far if it is in memory, else nil.
 func (w *Writer) Bytes() []byte {
 	if m, ok := w.out.(*memory); ok {
-		return bytes.Clone(m.Bytes())
+		return m.Bytes()
 	}
 	return nil
 }
