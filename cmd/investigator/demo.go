@@ -166,12 +166,12 @@ func (d *demonstration) resample(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rec, err := f.record("")
+	rec, err := f.record(recorder.ModelSwap{})
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
-	if _, err := f.future(ctx, ruleChair(""), "", engine.Tee{rec, watch(d.p, false)}); err != nil {
+	if _, err := f.future(ctx, ruleChair(""), recorder.ModelSwap{}, engine.Tee{rec, watch(d.p, false)}); err != nil {
 		return err
 	}
 	return d.conclusion(d.b)

@@ -14,6 +14,7 @@ import (
 	"investigator/internal/engine"
 	"investigator/internal/faults"
 	"investigator/internal/loop"
+	"investigator/internal/prompt"
 	"investigator/internal/recorder"
 	"investigator/internal/report"
 )
@@ -163,7 +164,7 @@ type forking struct {
 }
 
 // record creates the fork's cassette and copies its history.
-func (f *forking) record(swap string) (*recorder.Writer, error) {
+func (f *forking) record(swap recorder.ModelSwap) (*recorder.Writer, error) {
 	h, err := f.header(swap)
 	if err != nil {
 		return nil, err
@@ -180,7 +181,7 @@ func (f *forking) record(swap string) (*recorder.Writer, error) {
 	return rec, nil
 }
 
-func (f *forking) header(swap string) (recorder.Header, error) {
+func (f *forking) header(swap recorder.ModelSwap) (recorder.Header, error) {
 	patch, err := f.patch.JSON()
 	if err != nil {
 		return recorder.Header{}, err
@@ -196,7 +197,7 @@ func (f *forking) header(swap string) (recorder.Header, error) {
 	h := f.parent.Header()
 	h.Parent = &recorder.Parent{Run: h.Run, Ledger: sum.String(), File: filepath.Base(f.parent.Name()), At: f.o.at, Patch: patch, Mode: f.o.mode}
 	h.Tool, h.Run, h.Started = "investigator "+version, newRunID(), f.sh.stamp()
-	h.Models = swaps(h.Models, f.o.at, swap)
+	h.Models = swaps(h.Models, swap, f.o.at)
 	if f.o.at == 1 {
 		edited, err := f.patch.Apply(f.point.Event)
 		if err != nil {
@@ -208,15 +209,15 @@ func (f *forking) header(swap string) (recorder.Header, error) {
 }
 
 // swaps keeps the parent's model changes before the fork point and adds ours.
-func swaps(parent []recorder.ModelSwap, at int, model string) []recorder.ModelSwap {
+func swaps(parent []recorder.ModelSwap, ours recorder.ModelSwap, at int) []recorder.ModelSwap {
 	var out []recorder.ModelSwap
 	for _, s := range parent {
 		if s.At < at {
 			out = append(out, s)
 		}
 	}
-	if model != "" {
-		out = append(out, recorder.ModelSwap{At: at, Model: model})
+	if ours.Model != "" {
+		out = append(out, ours)
 	}
 	return out
 }
@@ -277,8 +278,8 @@ func (f *forking) live(ctx context.Context) error {
 	return f.restsOn(p, rec.Path())
 }
 
-func (f *forking) future(ctx context.Context, ch chair, swap string, sink loop.Sink) (engine.Forked, error) {
-	return f.point.Fork(ctx, engine.ForkOptions{Patch: f.patch, Model: ch.edge, Swap: swap, Tools: f.tools(), Unsee: f.o.unseen, Sink: sink})
+func (f *forking) future(ctx context.Context, ch chair, swap recorder.ModelSwap, sink loop.Sink) (engine.Forked, error) {
+	return f.point.Fork(ctx, engine.ForkOptions{Patch: f.patch, Model: ch.edge, Swap: swap.Model, Price: swap.Price, Tools: f.tools(), Unsee: f.o.unseen, Sink: sink})
 }
 
 // restsOn prints where the returns came from that the verdict rests on.
@@ -301,43 +302,62 @@ func (f *forking) restsOn(p *report.Printer, path string) error {
 
 // chair is the parent's model, or the one that --model names, which then is in
 // the chair from the fork point on.
-func (f *forking) chair(ctx context.Context) (chair, string, error) {
+func (f *forking) chair(ctx context.Context) (chair, recorder.ModelSwap, error) {
 	swap, err := f.swap()
 	if err != nil {
-		return chair{}, "", err
+		return chair{}, swap, err
 	}
 	m := f.o.model
-	if m.id = swap; swap == "" {
-		m.id, _ = f.current() // swap has asked already
-	}
-	if limit := f.point.State; swap != "" && f.o.at > 1 && limit.Start().Limits.MaxCost > 0 {
-		f.sh.notes().Line(report.Yellow, "note: the run's cost limit goes on counting by the price of %s", limit.Start().Model)
+	if m.id = swap.Model; m.id == "" {
+		m.id, _, _ = f.current() // swap has asked already
 	}
 	ch, err := takeChair(ctx, f.sh, m)
 	return ch, swap, err
 }
 
-// swap is the model that --model puts into the chair, "" if it is there already.
-func (f *forking) swap() (string, error) {
-	current, err := f.current()
+// swap is the model that --model puts into the chair, none if it is there
+// already.
+func (f *forking) swap() (recorder.ModelSwap, error) {
+	current, start, err := f.current()
 	if err != nil || !f.o.modelGiven || f.o.model.id == current {
-		return "", err
+		return recorder.ModelSwap{}, err
 	}
-	return f.o.model.id, nil
+	out := recorder.ModelSwap{At: f.o.at, Model: f.o.model.id}
+	if start.Limits.MaxCost > 0 {
+		out.Price, err = f.priceOf(out.Model)
+	}
+	return out, err
 }
 
-// current is the model that would be called next.
-func (f *forking) current() (string, error) {
+// priceOf is by what a model's tokens count against the limit on money that the
+// run was started with.
+func (f *forking) priceOf(model string) (*loop.Price, error) {
+	if model == prompt.RuleModel {
+		return &loop.Price{Table: "the rule model is free"}, nil
+	}
+	known, err := pricingOf(f.parent, f.o.model.prices)
+	if err != nil {
+		return nil, err
+	}
+	p := known.of(model)
+	if p == nil {
+		return nil, usagef("give a price file with --prices, or name a model that has a price", "--model: the run has a limit on its cost, and the model %q is unpriced, so it cannot be held", model)
+	}
+	return p, nil
+}
+
+// current is the model that would be called next, and the run's beginning.
+func (f *forking) current() (string, loop.Start, error) {
 	if f.o.at > 1 {
-		return f.point.State.Request().Model, nil
+		return f.point.State.Request().Model, f.point.State.Start(), nil
 	}
 	edited, err := f.patch.Apply(f.point.Event)
 	if err != nil {
-		return "", err
+		return "", loop.Start{}, err
 	}
 	var s loop.Start
 	err = json.Unmarshal(edited.Event.Data, &s)
-	return s.Model, err
+	return s.Model, s, err
 }
 
 func describePatch(p faults.Patch) string {

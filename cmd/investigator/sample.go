@@ -10,6 +10,7 @@ import (
 
 	"investigator/internal/engine"
 	"investigator/internal/loop"
+	"investigator/internal/recorder"
 	"investigator/internal/report"
 	"investigator/internal/verdict"
 )
@@ -45,7 +46,7 @@ type share struct {
 
 // sample takes several futures of one fork point, each recorded by itself, and
 // counts which finding each reached.
-func (f *forking) sample(ctx context.Context, ch chair, swap string) error {
+func (f *forking) sample(ctx context.Context, ch chair, swap recorder.ModelSwap) error {
 	var all []sampled
 	for i := range f.o.samples {
 		s, err := f.sampleOne(ctx, ch, swap)
@@ -72,7 +73,7 @@ func (f *forking) sample(ctx context.Context, ch chair, swap string) error {
 	return nil
 }
 
-func (f *forking) sampleOne(ctx context.Context, ch chair, swap string) (sampled, error) {
+func (f *forking) sampleOne(ctx context.Context, ch chair, swap recorder.ModelSwap) (sampled, error) {
 	rec, err := f.record(swap)
 	if err != nil {
 		return sampled{}, err

@@ -18,12 +18,13 @@ import (
 // ForkOptions says what to change, where, and over which edges to go on.
 type ForkOptions struct {
 	Patch faults.Patch
-	Empty bool      // fork without a patch; the future must then equal the past if the edges are the tape
-	Model edge.Edge // answers the model calls after the fork point; nil halts at the first
-	Swap  string    // another model id from the fork point on, "" keeps the parent's
-	Tools edge.Edge // runs calls that the parent never made; nil refuses them
-	Unsee Unseen    // what happens to them, "" runs them
-	Sink  loop.Sink // takes the events from the fork point on
+	Empty bool        // fork without a patch; the future must then equal the past if the edges are the tape
+	Model edge.Edge   // answers the model calls after the fork point; nil halts at the first
+	Swap  string      // another model id from the fork point on, "" keeps the parent's
+	Price *loop.Price // of Swap, for the run's limit on money; nil keeps the price there was
+	Tools edge.Edge   // runs calls that the parent never made; nil refuses them
+	Unsee Unseen      // what happens to them, "" runs them
+	Sink  loop.Sink   // takes the events from the fork point on
 }
 
 // Forked is the result of a fork.
@@ -67,7 +68,7 @@ func (p *Point) Fork(ctx context.Context, o ForkOptions) (Forked, error) {
 		return out, err
 	}
 	if o.Swap != "" {
-		s = s.WithModel(o.Swap)
+		s = s.WithModel(o.Swap, o.Price)
 	}
 	future, err := p.future(o, edited)
 	if err != nil {

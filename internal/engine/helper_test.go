@@ -93,7 +93,7 @@ func forkRun(t testing.TB, c *recorder.Cassette, p faults.Patch, o engine.ForkOp
 		h.Start = edited.Event.Data
 	}
 	if o.Swap != "" {
-		h.Models = append(h.Models, recorder.ModelSwap{At: p.At, Model: o.Swap})
+		h.Models = append(h.Models, recorder.ModelSwap{At: p.At, Model: o.Swap, Price: o.Price})
 	}
 	rec, err := recorder.NewMemory(h)
 	if err != nil {

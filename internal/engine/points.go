@@ -51,21 +51,11 @@ func (p *Points) fold(ctx context.Context, seq int) error {
 	if err != nil {
 		return err
 	}
-	taped := &tapeEdge{c: p.parent, tape: tape}
-	swaps := p.parent.Header().Models
-	s := p.parent.Begin()
-	for {
-		for len(swaps) > 0 && swaps[0].At <= s.Seq() {
-			s, swaps = s.WithModel(swaps[0].Model), swaps[1:]
-		}
+	_, err = walk(ctx, p.parent, p.parent.Begin(), &tapeEdge{c: p.parent, tape: tape}, Discard(), func(s loop.State) int {
 		p.states = append(p.states, s)
-		if s.Done() || s.Seq() >= seq {
-			return nil
-		}
-		if s, err = loop.RunTo(ctx, s, taped, Discard(), s.Seq()+1); err != nil {
-			return err
-		}
-	}
+		return min(seq, s.Seq()+1)
+	})
+	return err
 }
 
 // At makes the fork point at event seq, as the function At does.

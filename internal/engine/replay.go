@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
@@ -60,7 +61,7 @@ func Replay(ctx context.Context, c *recorder.Cassette, o ReplayOptions) (Replaye
 		if o.Model != nil {
 			model = wired{c, o.Model}
 		}
-		_, err = runOver(ctx, c, state, edge.Split{Model: model, Tool: toolEdge(c, taped, o)}, cmp.sinks(o.Sink))
+		_, err = walk(ctx, c, state, edge.Split{Model: model, Tool: toolEdge(c, taped, o)}, cmp.sinks(o.Sink), toTheEnd)
 	}
 	out := cmp.result
 	var diverged *Diverged
@@ -85,18 +86,30 @@ func Replay(ctx context.Context, c *recorder.Cassette, o ReplayOptions) (Replaye
 	return out, nil
 }
 
-// runOver runs s over e, changing the model where the cassette says that its
-// fork did.
-func runOver(ctx context.Context, c *recorder.Cassette, s loop.State, e edge.Edge, sink loop.Sink) (loop.State, error) {
-	for _, swap := range c.Header().Models {
+// walk runs the cassette's run over e, changing the model where the cassette says
+// that its fork did. Wherever it stops it asks how far to go, by event, and it
+// returns when that has happened or the run is done.
+func walk(ctx context.Context, c *recorder.Cassette, s loop.State, e edge.Edge, sink loop.Sink, upTo func(loop.State) int) (loop.State, error) {
+	swaps := c.Header().Models
+	for {
+		for len(swaps) > 0 && swaps[0].At <= s.Seq() {
+			s, swaps = s.WithModel(swaps[0].Model, swaps[0].Price), swaps[1:]
+		}
+		seq := upTo(s)
+		if s.Done() || s.Seq() >= seq {
+			return s, nil
+		}
+		if len(swaps) > 0 {
+			seq = min(seq, swaps[0].At)
+		}
 		var err error
-		if s, err = loop.RunTo(ctx, s, e, sink, swap.At); err != nil {
+		if s, err = loop.RunTo(ctx, s, e, sink, seq); err != nil {
 			return s, err
 		}
-		s = s.WithModel(swap.Model)
 	}
-	return loop.Run(ctx, s, e, sink)
 }
+
+func toTheEnd(loop.State) int { return math.MaxInt }
 
 func toolEdge(c *recorder.Cassette, taped *tapeEdge, o ReplayOptions) edge.Edge {
 	if o.Tools == nil {

@@ -73,6 +73,65 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A fork that puts another model in the chair counts on by that model's price:
+// neither does a cheap one use up the money at its parent's price, nor a dear one
+// spare it.
+func TestCostCountsEachModelByItsPrice(t *testing.T) {
+	parent := &Price{Table: "t", Input: 1_000_000, Output: 2_000_000} // 20 for a turn of the script
+	for name, c := range map[string]struct {
+		price  *Price
+		turns  int
+		reason string
+	}{
+		"cheap": {&Price{Table: "t", Input: 100_000, Output: 200_000}, 3, ""},
+		"free":  {&Price{Table: "free"}, 3, ""},
+		"dear":  {&Price{Table: "t", Input: 2_000_000, Output: 4_000_000}, 2, "max cost reached: $0.000060 of $0.000050"},
+		"none":  {nil, 3, "max cost reached: $0.000060 of $0.000050"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _, err := New(start(t, func(s *Start) { s.Limits.MaxCost, s.Price = 50, parent }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < 3 && !s.Done(); i++ {
+				if i == 1 {
+					s = s.WithModel("other", c.price)
+				}
+				s = twice(t, s, turn("tool_use", look("a")))
+				s = twice(t, s, edge.Return{Body: json.RawMessage(`{}`)})
+			}
+			reason := ""
+			if o, err := ParseOutcome(s.Finished()); err == nil {
+				reason = o.Reason
+			}
+			if s.Turn() != c.turns || reason != c.reason {
+				t.Errorf("%d turns, %q; want %d, %q", s.Turn(), reason, c.turns, c.reason)
+			}
+		})
+	}
+}
+
+// twice applies a return to a state and to its snapshot, which must agree.
+func twice(t *testing.T, s State, r edge.Return) State {
+	t.Helper()
+	restored, err := Restore(json.RawMessage(snap(t, s)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := restored.Apply(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, _, err := s.Apply(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(snap(t, next), snap(t, again)); d != "" {
+		t.Errorf("a restored state goes on differently:\n%s", d)
+	}
+	return next
+}
+
 func TestPriceRoundsUp(t *testing.T) {
 	p := Price{Input: 3, Output: 5, CacheRead: 7, CacheWrite: 11}
 	for want, u := range map[int64]converse.Usage{0: {}, 1: {Input: 1}, 26: {Input: 1_000_000, Output: 1_000_000, CacheRead: 1_000_000, CacheWrite: 1_000_000}, 4: {Input: 1_000_001}} {

@@ -116,10 +116,30 @@ func (s *step) checkLimits() error {
 		return s.finish(Outcome{Outcome: Limit, Reason: fmt.Sprintf("max turns reached: %d of %d", s.turn, l.MaxTurns)})
 	case l.MaxTokens > 0 && tokens >= l.MaxTokens:
 		return s.finish(Outcome{Outcome: Limit, Reason: fmt.Sprintf("max tokens reached: %d of %d", tokens, l.MaxTokens)})
-	case l.MaxCost > 0 && s.begin.Price != nil && s.begin.Price.Cost(u) >= l.MaxCost:
-		return s.finish(Outcome{Outcome: Limit, Reason: fmt.Sprintf("max cost reached: %s of %s", Dollars(s.begin.Price.Cost(u)), Dollars(l.MaxCost))})
+	case l.MaxCost > 0 && s.cost() >= l.MaxCost:
+		return s.finish(Outcome{Outcome: Limit, Reason: fmt.Sprintf("max cost reached: %s of %s", Dollars(s.cost()), Dollars(l.MaxCost))})
 	}
 	return nil
+}
+
+// charge is by what the tokens of a run count against its limit on money.
+type charge struct {
+	price *Price         // of the model in the chair, nil if it is not known
+	spent int64          // on the models before it, micro-dollars
+	used  converse.Usage // by them
+}
+
+// cost is what the run has cost so far, in micro-dollars, as far as prices are
+// known.
+func (s State) cost() int64 {
+	c, u := s.charge, s.usage
+	if c.price == nil {
+		return c.spent
+	}
+	return c.spent + c.price.Cost(converse.Usage{
+		Input: u.Input - c.used.Input, Output: u.Output - c.used.Output,
+		CacheRead: u.CacheRead - c.used.CacheRead, CacheWrite: u.CacheWrite - c.used.CacheWrite,
+	})
 }
 
 // Dollars formats micro-dollars.

@@ -189,7 +189,7 @@ func TestSameBytesOverManyRuns(t *testing.T) {
 func TestWithModelChangesTheCallsToCome(t *testing.T) {
 	p := eventful(t)
 	s := p.states[0]
-	other := s.WithModel("other")
+	other := s.WithModel("other", nil)
 	if other.Next()[0].In == s.Next()[0].In || s.Request().Model != "m" || other.Request().Model != "other" {
 		t.Error("WithModel did not swap the model, or swapped it in the old state too")
 	}

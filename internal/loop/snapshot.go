@@ -22,6 +22,13 @@ type snapshot struct {
 	Usage    converse.Usage    `json:"usage"`
 	Nudged   bool              `json:"nudged,omitempty"`
 	Finished json.RawMessage   `json:"finished,omitempty"`
+	Charge   *savedCharge      `json:"charge,omitempty"` // where a fork changed it
+}
+
+type savedCharge struct {
+	Price *Price         `json:"price"`
+	Spent int64          `json:"spent"`
+	Used  converse.Usage `json:"used"`
 }
 
 type savedCall struct {
@@ -40,6 +47,9 @@ func (s State) Snapshot() (json.RawMessage, error) {
 	}
 	for _, c := range s.calls {
 		snap.Calls = append(snap.Calls, savedCall{c.Pos, c.Seq, c.Use.ID, c.Use.Name, c.Use.Input})
+	}
+	if s.charge.price != s.begin.Price {
+		snap.Charge = &savedCharge{s.charge.price, s.charge.spent, s.charge.used}
 	}
 	return ledger.CanonValue(snap)
 }
@@ -64,7 +74,10 @@ func Restore(data json.RawMessage) (State, error) {
 	}
 	s := State{
 		begin: b, model: snap.Model, seq: snap.Seq, turn: snap.Turn, thread: converse.NewThread(snap.Messages...),
-		usage: snap.Usage, nudged: snap.Nudged, finished: snap.Finished,
+		usage: snap.Usage, nudged: snap.Nudged, finished: snap.Finished, charge: charge{price: b.Price},
+	}
+	if c := snap.Charge; c != nil {
+		s.charge = charge{c.Price, c.Spent, c.Used}
 	}
 	for _, a := range snap.Answers {
 		if string(a) == "null" {

@@ -24,6 +24,7 @@ type State struct {
 	answers  []json.RawMessage // toolResult blocks of this turn, in call order; nil where the return is awaited
 	next     []edge.Call       // calls, or the model call to come; derived by waiting
 	usage    converse.Usage
+	charge   charge
 	nudged   bool
 	failure  *edge.Failure // of the model call that ended the run
 	finished json.RawMessage
@@ -35,7 +36,7 @@ func New(data json.RawMessage) (State, ledger.Event, error) {
 	if err != nil {
 		return State{}, ledger.Event{}, err
 	}
-	s := State{begin: b, model: b.Model, seq: 1, thread: converse.NewThread(b.question)}.waiting()
+	s := State{begin: b, model: b.Model, seq: 1, thread: converse.NewThread(b.question), charge: charge{price: b.Price}}.waiting()
 	return s, ledger.Event{Seq: 1, Type: ledger.RunStarted, Data: b.data}, nil
 }
 
@@ -69,9 +70,14 @@ func (s State) Start() Start { return s.begin.Start }
 func (s State) Thread() *converse.Thread { return s.thread }
 
 // WithModel returns the state with another model in the chair for the calls to
-// come. Only a fork does this, at its fork point, and it records it.
-func (s State) WithModel(id string) State {
+// come. Only a fork does this, at its fork point, and it records it. price is
+// what counts against the run's limit on money from here on; nil keeps the price
+// there was.
+func (s State) WithModel(id string, price *Price) State {
 	s.model = id
+	if price != nil {
+		s.charge = charge{price: price, spent: s.cost(), used: s.usage}
+	}
 	return s.waiting()
 }
 
