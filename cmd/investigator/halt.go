@@ -24,7 +24,7 @@ func (f *forking) halt(ctx context.Context) error {
 		return err
 	}
 	defer rec.Close()
-	out, err := f.point.Fork(ctx, engine.ForkOptions{Patch: f.patch, Swap: swap, Tools: f.tools(), Unsee: f.o.unseen, Sink: rec})
+	out, err := f.point.Fork(ctx, engine.ForkOptions{Patch: f.patch, Swap: swap.Model, Price: swap.Price, Tools: f.tools(), Unsee: f.o.unseen, Sink: rec})
 	if err != nil {
 		return kept(rec, err)
 	}
@@ -77,11 +77,11 @@ func (f *forking) goOn() string {
 	return strings.Join(append(words, shellQuote(f.parent.Name())), " ")
 }
 
-// estimate says what going on would cost: the next request, which is known, and
+// estimate says what going on would cost, if anything: the next request, which is known, and
 // beside it what the parent's own turns from here on did cost.
 func (f *forking) estimate(h *engine.HaltReport) string {
 	if h.Model == prompt.RuleModel {
-		return "nothing: the rule model is free"
+		return "" // it is free
 	}
 	known, err := pricingOf(f.parent, f.o.model.prices)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"investigator/internal/converse"
@@ -63,6 +64,9 @@ func usageView(c *recorder.Cassette, p pricing) (report.UsageView, error) {
 	}
 	if now := paid(turns); c.Header().Parent != nil {
 		v.Paid = p.amount(now)
+	}
+	if !slices.ContainsFunc(turns, func(t engine.TurnUsage) bool { return t.Model != prompt.RuleModel }) {
+		v.Cost, v.Paid = "", "" // nothing to speak of
 	}
 	return v, nil
 }

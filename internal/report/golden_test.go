@@ -40,7 +40,7 @@ func TestGoldens(t *testing.T) {
 			p.Halted(HaltView{Parent: "a.yaml", At: 8, Type: "model.responded", Patch: "replaced", Cassette: "b.yaml"})
 		},
 		"halt_new_call": func(_ *testing.T, p *Printer) {
-			p.Halted(HaltView{Parent: "a.yaml", At: 8, Type: "model.responded", Patch: "replaced", Seq: 11, Model: "rule", Cost: "nothing", Next: "investigator fork a.yaml"})
+			p.Halted(HaltView{Parent: "a.yaml", At: 8, Type: "model.responded", Patch: "replaced", Seq: 11, Model: "rule", Next: "investigator fork a.yaml"})
 		},
 		"replay":          func(_ *testing.T, p *Printer) { replays(p) },
 		"replay_diverged": func(_ *testing.T, p *Printer) { divergences(p) },
@@ -131,7 +131,7 @@ func hostiles() (a, b diff.Run) {
 func haltView() HaltView {
 	return HaltView{
 		Parent: hostile, At: 7, Type: "tool.returned", Patch: "fault missing", Notes: []string{"the call counts as failed now"},
-		Seq: 8, Recorded: 8, Model: "rule", Tokens: 2361, Cost: "nothing: the rule model is free",
+		Seq: 8, Recorded: 8, Model: "rule", Tokens: 2361,
 		Cassette: "cassettes/a-fork7.yaml", Next: "investigator fork --at 7 --mode live a.yaml",
 		Changes: []diff.Change{
 			{Kind: diff.Dropped, Path: "/messages/4/deploys/1", Old: json.RawMessage(`{"id":"v841","summary":"` + strings.Repeat("long ", 40) + `"}`)},
@@ -206,6 +206,8 @@ func usages(p *Printer) {
 	u := converse.Usage{Input: 1200, Output: 300, CacheRead: 3600, CacheWrite: 400}
 	p.Usage(UsageView{})
 	p.Usage(UsageView{Total: u, Cost: "$0.0123"})
+	p.Usage(UsageView{Total: u})
+	p.UsageTable(UsageView{Turns: []TurnView{{Seq: 2, Model: "rule", Origin: "rule", Usage: u}}, Total: u})
 	p.UsageTable(UsageView{
 		Turns: []TurnView{{Seq: 2, Model: "rule", Origin: "rule", Usage: converse.Usage{Input: 10, Output: 2}}, {Seq: 5, Model: hostile, Origin: "live", Usage: u, Cost: "$0.0123"}},
 		Total: u, Cost: "$0.0123", Paid: "$0.0100",

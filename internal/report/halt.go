@@ -17,7 +17,7 @@ type HaltView struct {
 	Recorded int // the parent's model turn in the same place, 0 if none
 	Model    string
 	Tokens   int64
-	Cost     string
+	Cost     string // of going on, "" if the model is free
 	Changes  []diff.Change
 	Cassette string
 	Next     string
@@ -40,7 +40,9 @@ func (p *Printer) Halted(v HaltView) {
 	}
 	if v.Seq > 0 {
 		p.Line(Dim, "not spent: about %d input tokens", v.Tokens)
-		p.Line(Dim, "cost:      going on with %s costs %s", v.Model, v.Cost)
+		if v.Cost != "" {
+			p.Line(Dim, "cost:      going on with %s costs %s", v.Model, v.Cost)
+		}
 		p.Line(Dim, "go on:     %s", v.Next)
 	}
 	if v.Cassette != "" {

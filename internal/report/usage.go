@@ -16,17 +16,18 @@ type TurnView struct {
 	Cost   string
 }
 
-// UsageView is what a run used. Paid is what was paid in this run of a fork,
-// "" where that is all of it.
+// UsageView is what a run used. Cost is "" where no turn was by a model that is
+// paid for. Paid is what was paid in this run of a fork, "" where that is all of
+// it.
 type UsageView struct {
 	Turns      []TurnView
 	Total      converse.Usage
 	Cost, Paid string
 }
 
-// Usage writes tokens and money, where a run used any.
+// Usage writes tokens and money, where a run used any that are paid for.
 func (p *Printer) Usage(v UsageView) {
-	if v.Total == (converse.Usage{}) {
+	if v.Cost == "" || v.Total == (converse.Usage{}) {
 		return
 	}
 	p.Line(Dim, "tokens: %s", Tokens(v.Total))
@@ -44,6 +45,10 @@ func (p *Printer) UsageTable(v UsageView) {
 		p.Line(Plain, "%5d  %s  %s  [%s]", t.Seq, columns(t.Usage, t.Cost), t.Model, t.Origin)
 	}
 	p.Line(Bold, "total  %s", columns(v.Total, ""))
+	if v.Cost == "" {
+		p.Line(Dim, "the rule model is free, and its counts are estimates")
+		return
+	}
 	p.Usage(v)
 }
 
