@@ -25,9 +25,11 @@ func TestHeadersOfCassettesBeginOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Header){
-		"nothing":  func(*Header) {},
-		"run":      func(h *Header) { h.Run, h.Started = "other", "2026-01-15T08:00:00Z" },
-		"parent":   func(h *Header) { h.Parent = &Parent{Run: "r", File: `a\b/c.yaml`, At: 1, Patch: json.RawMessage(`{"start":null,"x":"\u2029"}`)} },
+		"nothing": func(*Header) {},
+		"run":     func(h *Header) { h.Run, h.Started = "other", "2026-01-15T08:00:00Z" },
+		"parent": func(h *Header) {
+			h.Parent = &Parent{Run: "r", File: `a\b/c.yaml`, At: 1, Patch: json.RawMessage(`{"start":null,"x":"\u2029"}`)}
+		},
 		"extra":    func(h *Header) { h.Extra = map[string]json.RawMessage{"z": json.RawMessage(`{"start":null}`)} },
 		"start":    func(h *Header) { h.Start = other },
 		"spelling": func(h *Header) { h.Start = append(json.RawMessage(" "), h.Start...) },
