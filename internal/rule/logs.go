@@ -68,15 +68,23 @@ func (q *inquiry) askLogs(from moment) (answer, bool) {
 // newest is the time of the newest line that any search returned.
 func (q *inquiry) newest() moment {
 	var newest moment
-	for _, l := range q.talk.readLines() {
-		newest = max(newest, l.at)
+	for _, r := range q.talk.readLines() {
+		newest = max(newest, r.when)
 	}
 	return newest
 }
 
+// logRecord is a line in a result that was not read further than its time.
+type logRecord struct {
+	node
+	when   moment
+	result string // address of the result it stands in
+	index  int    // in the result's lines
+}
+
 // readLines gathers the lines of every result of search_logs.
-func (t *talk) readLines() []logLine {
-	var all []logLine
+func (t *talk) readLines() []logRecord {
+	var all []logRecord
 	for i := range t.steps {
 		s := &t.steps[i]
 		if s.tool != toolLogs || !s.answered || s.gone {
@@ -86,27 +94,39 @@ func (t *talk) readLines() []logLine {
 		lines := a.body.get("lines")
 		all = slices.Grow(all, lines.count())
 		for j, n := range lines.items() {
-			l := logLine{
-				time: n.get("time").text(), service: n.get("service").text(), level: strings.ToLower(n.get("level").text()),
-				message: n.get("message").text(), result: a.address, index: j,
-			}
-			if l.at = parseMoment(l.time); l.at != 0 && l.message != "" && l.service != "" {
-				all = append(all, l)
+			r := logRecord{node: n, when: parseMoment(n.get("time").inside()), result: a.address, index: j}
+			if r.when != 0 && len(n.get("message").inside()) > 0 && len(n.get("service").inside()) > 0 {
+				all = append(all, r)
 			}
 		}
 	}
 	return all
 }
 
+// read reads a line whole. lower are the services in lower case.
+func (r logRecord) read(services, lower []string) logLine {
+	l := logLine{
+		at: r.when, time: r.get("time").text(), service: r.get("service").text(), level: strings.ToLower(r.get("level").text()),
+		message: r.get("message").text(), result: r.result, index: r.index,
+	}
+	message := strings.ToLower(l.message)
+	if l.other = mentionedIn(message, lower, services); l.other == l.service {
+		l.other = ""
+	}
+	l.class = classify(message, l.other)
+	return l
+}
+
 // shape is the service, and the message with every number replaced and cut to
 // its beginning, so that the same line with other figures is known again.
-func (l logLine) shape() string {
+func (r logRecord) shape() string {
 	const longest = 96 // of the message
-	b := make([]byte, 0, len(l.service)+1+longest)
-	b = append(append(b, l.service...), '\n')
+	service, message := r.get("service").decoded(), r.get("message").decoded()
+	b := make([]byte, 0, len(service)+1+longest)
+	b = append(append(b, service...), '\n')
 	head := len(b)
-	for i := 0; i < len(l.message) && len(b) < head+longest; i++ {
-		c := l.message[i]
+	for i := 0; i < len(message) && len(b) < head+longest; i++ {
+		c := message[i]
 		if c < '0' || c > '9' {
 			b = append(b, c)
 		} else if len(b) == head || b[len(b)-1] != '#' {
@@ -118,29 +138,26 @@ func (l logLine) shape() string {
 
 // pickLine returns the line that says most about the cause, nil if no line is
 // new since the symptom. Lines that were there before it are chronic.
-func (q *inquiry) pickLine(lines []logLine) *logLine {
+func (q *inquiry) pickLine(lines []logRecord) *logLine {
 	from := q.since.at - q.since.step
 	to := q.since.at + 2*q.since.lookback()
 	chronic := map[string]bool{}
-	for _, l := range lines {
-		if q.since.at != 0 && l.at < from {
-			chronic[l.shape()] = true
+	for _, r := range lines {
+		if q.since.at != 0 && r.when < from {
+			chronic[r.shape()] = true
 		}
 	}
 	var best *logLine
-	services, lower := q.talk.services, lowered(q.talk.services)
-	for i := range lines {
-		l := &lines[i]
-		if q.since.at != 0 && (l.at < from || l.at > to) || len(chronic) > 0 && chronic[l.shape()] {
-			continue
-		}
-		message := strings.ToLower(l.message)
-		if l.other = mentionedIn(message, lower, services); l.other == l.service {
-			l.other = ""
-		}
-		l.class = classify(message, l.other)
-		if best == nil || l.outranks(*best) {
-			best = l
+	lower := lowered(q.talk.services)
+	for _, r := range lines {
+		switch {
+		case q.since.at != 0 && (r.when < from || r.when > to):
+		case best != nil && best.rank() == topRank && r.when >= best.at: // no line outranks it
+		case len(chronic) > 0 && chronic[r.shape()]:
+		default:
+			if l := r.read(q.talk.services, lower); best == nil || l.outranks(*best) {
+				best = &l
+			}
 		}
 	}
 	return best
@@ -170,23 +187,27 @@ func containsAny(s string, words ...string) bool {
 
 // outranks orders lines by what they say, then by level, then by time.
 func (l logLine) outranks(m logLine) bool {
-	rank := func(l logLine) int {
-		n := 0
-		switch l.class {
-		case "saturation":
-			n = 4
-		case "dependency":
-			n = 2
-		}
-		if l.loud() {
-			n++
-		}
-		return n
-	}
-	if a, b := rank(l), rank(m); a != b {
+	if a, b := l.rank(), m.rank(); a != b {
 		return a > b
 	}
 	return l.at < m.at
+}
+
+// topRank is that of a loud line about a resource that ran out.
+const topRank = 5
+
+func (l logLine) rank() int {
+	n := 0
+	switch l.class {
+	case "saturation":
+		n = topRank - 1
+	case "dependency":
+		n = 2
+	}
+	if l.loud() {
+		n++
+	}
+	return n
 }
 
 func (l logLine) loud() bool {

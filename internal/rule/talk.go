@@ -58,7 +58,8 @@ func readTalk(req converse.Request) *talk {
 	messages := req.Messages.Messages()
 	rest := req.Rest.JSON()
 	t := &talk{turn: 1, bytes: len(rest)}
-	begin := 0 // where the steps of the last assistant message begin
+	t.steps = make([]step, 0, len(messages)/2) // one of each turn, as a rule
+	begin := 0                                 // where the steps of the last assistant message begin
 	for i, raw := range messages {
 		t.bytes += len(raw)
 		content := readNode(raw).get("content")
