@@ -127,7 +127,7 @@ type edit struct {
 }
 
 func open(e ledger.Event) (*edit, *Error) {
-	data, err := ledger.Canon(e.Data)
+	data, err := ledger.InCanon(e.Data)
 	if err != nil {
 		return nil, &Error{Kind: NotPatchable, What: "its data", Hint: damagedHint, Err: err}
 	}
@@ -164,27 +164,26 @@ type returned struct {
 // readReturned leaves the result as it is, which encoding/json would read to its
 // end; of what is not spelled as expected it makes up its mind.
 func readReturned(data json.RawMessage) (r returned, err error) {
-	spans, err := ledger.MemberSpans(data)
-	for _, s := range spans {
-		var plain bool
-		switch s.Name {
+	plain := true
+	err = ledger.EachMember(data, func(name []byte, value json.RawMessage) {
+		ok := true
+		switch string(name) {
 		case "pos":
-			r.Pos, plain = smallNumber(s.Value)
+			r.Pos, ok = smallNumber(value)
 		case "result":
-			r.Result, plain = s.Value, true
+			r.Result = value
 		case "status":
-			r.Status, plain = ledger.PlainString(s.Value)
+			r.Status, ok = ledger.PlainString(value)
 		case "tool":
-			r.Tool, plain = ledger.PlainString(s.Value)
+			r.Tool, ok = ledger.PlainString(value)
 		case "turn":
-			r.Turn, plain = smallNumber(s.Value)
+			r.Turn, ok = smallNumber(value)
+		default:
+			ok = false
 		}
-		if !plain {
-			spans = nil
-			break
-		}
-	}
-	if len(spans) > 0 && err == nil {
+		plain = plain && ok
+	})
+	if err == nil && plain {
 		return r, nil
 	}
 	r = returned{}

@@ -49,7 +49,7 @@ func (o operation) String() string {
 // parseOps reads an array of operations and checks their form.
 func parseOps(raw json.RawMessage) ([]operation, *Error) {
 	const hint = `write them like [{"op":"remove","path":"/deploys/1"}]`
-	canon, err := ledger.Canon(raw)
+	canon, err := ledger.InCanon(raw)
 	if err != nil {
 		return nil, &Error{Kind: BadPatch, What: "expected an array of RFC 6902 operations", Hint: hint, Err: err}
 	}
@@ -113,11 +113,10 @@ type given struct {
 // readOperation decodes an operation. Nearly all have their names and texts
 // spelled plainly; encoding/json reads the others.
 func readOperation(item json.RawMessage) (have given, err error) {
-	spans, err := ledger.MemberSpans(item)
-	plain := err == nil
-	for _, s := range spans {
-		text, ok := ledger.PlainString(s.Value)
-		switch s.Name {
+	plain := true
+	err = ledger.EachMember(item, func(name []byte, value json.RawMessage) {
+		text, ok := ledger.PlainString(value)
+		switch string(name) {
 		case "op":
 			have.Op = &text
 		case "path":
@@ -125,13 +124,13 @@ func readOperation(item json.RawMessage) (have given, err error) {
 		case "from":
 			have.From = &text
 		case "value":
-			have.Value, ok = s.Value, true
+			have.Value, ok = value, true
 		default:
 			ok = false
 		}
 		plain = plain && ok
-	}
-	if plain {
+	})
+	if err == nil && plain {
 		return have, nil
 	}
 	have = given{}
@@ -150,7 +149,7 @@ func encodeOps(ops []operation) (json.RawMessage, error) {
 		}
 		b = o.appendJSON(b)
 	}
-	return ledger.Canon(append(b, ']'))
+	return ledger.InCanon(append(b, ']'))
 }
 
 // applyOps applies operations to a canonical document. It returns the canonical
@@ -271,7 +270,7 @@ func applyOne(doc json.RawMessage, o operation) (json.RawMessage, error) {
 	case o.Op == "remove" && len(path) > 0:
 		return cut(doc, path)
 	case o.Op == "replace":
-		value, err := ledger.Canon(o.Value)
+		value, err := ledger.InCanon(o.Value)
 		at, n := locate(doc, path)
 		if err != nil || n < len(path) {
 			return nil, cmp.Or(err, errNothing)
