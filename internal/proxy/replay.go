@@ -348,7 +348,7 @@ func recordedAnswer(a foreign.Asked, t *taped) (wireAnswer, bool, error) {
 }
 
 func (t *taped) interaction() (recorder.Interaction, error) {
-	return t.tape.c.InteractionOf(t.seq)
+	return t.tape.c.AnswerOf(t.seq)
 }
 
 func (m *replaying) close(out *Result) error {

@@ -3,6 +3,7 @@ package recorder
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
@@ -13,7 +14,11 @@ import (
 // decodeLine reads a line's text, from "- " to before the newline. Bodies, which
 // are nearly all of a line, are cut out by their extent and unescaped in one
 // pass; the small rest goes through encoding/json.
-func decodeLine(text []byte) (*line, error) {
+func decodeLine(text []byte) (*line, error) { return decodeParts(text, true) }
+
+// decodeParts is decodeLine with or without the request's body, which may be
+// most of the line.
+func decodeParts(text []byte, asked bool) (*line, error) {
 	if !utf8.Valid(text) {
 		return nil, fmt.Errorf("the line is not UTF-8")
 	}
@@ -29,9 +34,9 @@ func decodeLine(text []byte) (*line, error) {
 		case "x":
 			err = json.Unmarshal(jsonOf(s.Value), &l.X)
 		case "request":
-			l.Request.Body, err = exchange(s.Value, &l.Request)
+			l.Request.Body, err = exchange(s.Value, asked, &l.Request)
 		case "response":
-			l.Response.Body, err = exchange(s.Value, &l.Response)
+			l.Response.Body, err = exchange(s.Value, true, &l.Response)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the line is not an interaction: /%s: %w", s.Name, err)
@@ -47,8 +52,8 @@ func decodeLine(text []byte) (*line, error) {
 }
 
 // exchange reads a request or a response into out, except for its body, which
-// it returns.
-func exchange(object []byte, out any) (body, error) {
+// it returns if that is wanted.
+func exchange(object []byte, wanted bool, out any) (body, error) {
 	spans, err := ledger.MemberSpans(object)
 	if err != nil {
 		return nil, err
@@ -57,8 +62,10 @@ func exchange(object []byte, out any) (body, error) {
 	rest := []byte{'{'}
 	for _, s := range spans {
 		if s.Name == "body" {
-			if text, err = bodyOf(s.Value); err != nil {
-				return nil, fmt.Errorf("body: %w", err)
+			if wanted {
+				if text, err = bodyOf(s.Value); err != nil {
+					return nil, fmt.Errorf("body: %w", err)
+				}
 			}
 			continue
 		}
@@ -112,9 +119,19 @@ func unquote(value []byte) (body, error) {
 	}
 }
 
+// controlIn returns where the first control character or quote of b stands, -1
+// where there is none. It looks at eight bytes at a time.
 func controlIn(b []byte) int {
-	for i, c := range b {
-		if c < 0x20 || c == '"' {
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		word := binary.LittleEndian.Uint64(b[i:])
+		quote := word ^ '"'*eachByte
+		if ((word-0x20*eachByte)&^word|(quote-eachByte)&^quote)&topBits != 0 {
+			break
+		}
+	}
+	for ; i < len(b); i++ {
+		if b[i] < 0x20 || b[i] == '"' {
 			return i
 		}
 	}

@@ -128,12 +128,3 @@ func (w *Writer) Finish(finished ledger.Event) error {
 	w.become(next, nil)
 	return w.Close()
 }
-
-// InteractionOf decodes the interaction that an event came with.
-func (c *Cassette) InteractionOf(seq int) (Interaction, error) {
-	_, m, err := c.at(seq)
-	if err != nil {
-		return Interaction{}, err
-	}
-	return c.Interaction(m.interaction)
-}

@@ -72,7 +72,7 @@ func TestTookAllWritesWhatTookWrites(t *testing.T) {
 	if d := cmp.Diff(&Foreign{Client: "boto3/1", Tag: "x"}, c.Foreign()); d != "" {
 		t.Error(d)
 	}
-	if x, err := c.InteractionOf(3); err != nil || x.ID != 1 {
+	if x, err := c.AnswerOf(3); err != nil || x.ID != 1 || x.Request != nil {
 		t.Errorf("interaction of event 3: %d, %v", x.ID, err)
 	}
 }

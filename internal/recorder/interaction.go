@@ -26,11 +26,22 @@ type Interaction struct {
 }
 
 // Interaction decodes the i-th interaction, from 0.
-func (c *Cassette) Interaction(i int) (Interaction, error) {
+func (c *Cassette) Interaction(i int) (Interaction, error) { return c.interaction(i, true) }
+
+// AnswerOf decodes the interaction that an event came with, without its Request.
+func (c *Cassette) AnswerOf(seq int) (Interaction, error) {
+	_, m, err := c.at(seq)
+	if err != nil {
+		return Interaction{}, err
+	}
+	return c.interaction(m.interaction, false)
+}
+
+func (c *Cassette) interaction(i int, asked bool) (Interaction, error) {
 	if i < 0 || i >= c.Len() {
 		return Interaction{}, fmt.Errorf("cassette %q: expected an interaction from 0 to %d, found %d", c.name, c.Len()-1, i)
 	}
-	l, err := decodeLine(c.layout.lines[i])
+	l, err := decodeParts(c.layout.lines[i], asked)
 	if err != nil {
 		return Interaction{}, &Damage{File: c.name, Line: firstLineNo + i, Interaction: i, Reason: err.Error()}
 	}
@@ -84,7 +95,7 @@ func (c *Cassette) Return(seq int) (edge.Return, error) {
 		out.Body, out.Failed = resultIn(e.Data)
 	}
 	if h.wired {
-		x, err := c.Interaction(m.interaction)
+		x, err := c.interaction(m.interaction, false)
 		if err != nil {
 			return edge.Return{}, err
 		}
