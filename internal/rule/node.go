@@ -33,8 +33,10 @@ type node struct {
 // readNode reads a text. It is canonical; the value of any other may be absent,
 // or hold less than it seems to. The text must not be modified afterwards.
 func readNode(text []byte) node {
-	// Three values to two commas is what records of two members have.
-	d := &doc{text, make([]span, 0, 8+bytes.Count(text, []byte{','})*3/2)}
+	// Every object and array that is not empty holds a value more than commas,
+	// which is counted much faster than room is made again.
+	values := 1 + bytes.Count(text, []byte{','}) + bytes.Count(text, []byte{'{'}) + bytes.Count(text, []byte{'['})
+	d := &doc{text, make([]span, 0, values)}
 	if !d.read() {
 		return node{}
 	}

@@ -17,7 +17,7 @@ import (
 // Schema.
 func Parse(input json.RawMessage) (v Verdict, problems []string) {
 	r := reader{}
-	canon, err := ledger.Canon(input)
+	canon, err := ledger.InCanon(input)
 	if err != nil {
 		canon = nil // which is no object
 	}
@@ -53,13 +53,18 @@ func (v *Verdict) readFrom(r *reader, m members) {
 
 // members are those of a canonical object, by their exact names; encoding/json
 // would take "Component" for "component".
-type members []ledger.Span
+type members []member
+
+type member struct {
+	name  []byte
+	value json.RawMessage
+}
 
 // value returns a member's value, nil if there is none.
 func (m members) value(name string) json.RawMessage {
 	for i := range m {
-		if m[i].Name == name {
-			return m[i].Value
+		if string(m[i].name) == name {
+			return m[i].value
 		}
 	}
 	return nil
@@ -88,7 +93,8 @@ func (r *reader) complain(pointer, format string, args ...any) {
 // object reads the members of a canonical value, which was given as another
 // text.
 func (r *reader) object(canon, given json.RawMessage) (members, bool) {
-	m, err := ledger.MemberSpans(canon)
+	m := make(members, 0, 11) // as a verdict has
+	err := ledger.EachMember(canon, func(name []byte, value json.RawMessage) { m = append(m, member{name, value}) })
 	if err != nil {
 		r.complain(cmp.Or(r.at, "the input"), "expected an object, found %s", kindOf(given))
 		return nil, false
