@@ -2,7 +2,9 @@ package rule
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"math/bits"
 
 	"investigator/internal/ledger"
 )
@@ -75,10 +77,7 @@ func (d *doc) read() bool {
 			open, s.next, s.end = s.next, int32(len(d.spans)), int32(pos)
 		case '"':
 			start := pos
-			if pos = ledger.SkipValue(d.text, start); pos < 0 {
-				return false
-			}
-			if pos < len(d.text) && d.text[pos] == ':' {
+			if pos = stringEnd(d.text, start); pos < len(d.text) && d.text[pos] == ':' {
 				name, pos = start+1, pos+1
 				continue
 			}
@@ -99,6 +98,41 @@ func (d *doc) note(name, start, end int) (at int32) {
 	at = int32(len(d.spans))
 	d.spans = append(d.spans, span{int32(name), int32(start), int32(end), at + 1})
 	return at
+}
+
+// stringEnd returns the offset behind the string that begins at pos, eight bytes
+// at a time: a conversation is mostly strings, and most of them are short.
+func stringEnd(text []byte, pos int) int {
+	for pos++; pos+8 <= len(text); {
+		w := binary.LittleEndian.Uint64(text[pos:])
+		stops := mark(w, '"') | mark(w, '\\')
+		if stops == 0 {
+			pos += 8
+			continue
+		}
+		pos += bits.TrailingZeros64(stops) / 8
+		if text[pos] == '"' {
+			return pos + 1
+		}
+		pos += 2 // a backslash and what it escapes
+	}
+	for ; pos < len(text); pos++ {
+		switch text[pos] {
+		case '"':
+			return pos + 1
+		case '\\':
+			pos++
+		}
+	}
+	return len(text)
+}
+
+// mark sets the high bit of the first byte of w that is c, and maybe of later
+// ones.
+func mark(w uint64, c byte) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	w ^= uint64(c) * ones
+	return (w - ones) & ^w & highs
 }
 
 func (d *doc) scalarEnd(pos int) int {
