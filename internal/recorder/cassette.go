@@ -52,6 +52,7 @@ type head struct {
 	delta []byte
 	after projector // what a next interaction builds on
 
+	line     *line // without its bodies
 	at, took string
 	wired    bool // it holds what went over a network
 }
@@ -255,7 +256,7 @@ func (c *Cassette) projectLine(i int, p projector) (projector, error) {
 		}
 		c.events, c.marks = append(c.events, event), append(c.marks, m)
 	}
-	h := head{kind: l.kind(), seq: l.X.Seq, end: len(c.events), after: next, at: l.X.At, took: l.X.Took}
+	h := head{kind: l.kind(), seq: l.X.Seq, end: len(c.events), after: next, line: l.spare(), at: l.X.At, took: l.X.Took}
 	if h.kind == edge.Model {
 		h.delta, h.wired = l.Request.Body, l.wired()
 	}

@@ -14,11 +14,7 @@ import (
 // decodeLine reads a line's text, from "- " to before the newline. Bodies, which
 // are nearly all of a line, are cut out by their extent and unescaped in one
 // pass; the small rest goes through encoding/json.
-func decodeLine(text []byte) (*line, error) { return decodeParts(text, true) }
-
-// decodeParts is decodeLine with or without the request's body, which may be
-// most of the line.
-func decodeParts(text []byte, asked bool) (*line, error) {
+func decodeLine(text []byte) (*line, error) {
 	if !utf8.Valid(text) {
 		return nil, fmt.Errorf("the line is not UTF-8")
 	}
@@ -34,9 +30,9 @@ func decodeParts(text []byte, asked bool) (*line, error) {
 		case "x":
 			err = json.Unmarshal(jsonOf(s.Value), &l.X)
 		case "request":
-			l.Request.Body, err = exchange(s.Value, asked, &l.Request)
+			_, l.Request.Body, err = exchange(s.Value, &l.Request)
 		case "response":
-			l.Response.Body, err = exchange(s.Value, true, &l.Response)
+			l.answer, l.Response.Body, err = exchange(s.Value, &l.Response)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the line is not an interaction: /%s: %w", s.Name, err)
@@ -52,20 +48,18 @@ func decodeParts(text []byte, asked bool) (*line, error) {
 }
 
 // exchange reads a request or a response into out, except for its body, which
-// it returns if that is wanted.
-func exchange(object []byte, wanted bool, out any) (body, error) {
+// it returns beside the text it stands in.
+func exchange(object []byte, out any) (text []byte, b body, err error) {
 	spans, err := ledger.MemberSpans(object)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var text body
 	rest := []byte{'{'}
 	for _, s := range spans {
 		if s.Name == "body" {
-			if wanted {
-				if text, err = bodyOf(s.Value); err != nil {
-					return nil, fmt.Errorf("body: %w", err)
-				}
+			text = s.Value
+			if b, err = bodyOf(text); err != nil {
+				return nil, nil, fmt.Errorf("body: %w", err)
 			}
 			continue
 		}
@@ -74,7 +68,7 @@ func exchange(object []byte, wanted bool, out any) (body, error) {
 		}
 		rest = append(rest, object[s.Start:s.End]...)
 	}
-	return text, json.Unmarshal(append(rest, '}'), out)
+	return text, b, json.Unmarshal(append(rest, '}'), out)
 }
 
 // bodyOf reads the value of a body member.

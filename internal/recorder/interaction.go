@@ -26,27 +26,40 @@ type Interaction struct {
 }
 
 // Interaction decodes the i-th interaction, from 0.
-func (c *Cassette) Interaction(i int) (Interaction, error) { return c.interaction(i, true) }
+func (c *Cassette) Interaction(i int) (Interaction, error) {
+	if i < 0 || i >= c.Len() {
+		return Interaction{}, fmt.Errorf("cassette %q: expected an interaction from 0 to %d, found %d", c.name, c.Len()-1, i)
+	}
+	l, err := decodeLine(c.layout.lines[i])
+	if err != nil {
+		return Interaction{}, c.damage(i, err)
+	}
+	return interactionOf(l, l.X.Seq+len(l.X.Events)-1), nil
+}
 
-// AnswerOf decodes the interaction that an event came with, without its Request.
+// AnswerOf is the interaction that an event came with, without its Request. It
+// costs what the Response costs.
 func (c *Cassette) AnswerOf(seq int) (Interaction, error) {
 	_, m, err := c.at(seq)
 	if err != nil {
 		return Interaction{}, err
 	}
-	return c.interaction(m.interaction, false)
+	if m.interaction < 0 {
+		return Interaction{}, fmt.Errorf("cassette %q: event %d came with no interaction", c.name, seq)
+	}
+	h := c.heads[m.interaction]
+	l := *h.line
+	if l.answer != nil {
+		if l.Response.Body, err = bodyOf(l.answer); err != nil {
+			return Interaction{}, c.damage(m.interaction, err)
+		}
+	}
+	return interactionOf(&l, h.end), nil
 }
 
-func (c *Cassette) interaction(i int, asked bool) (Interaction, error) {
-	if i < 0 || i >= c.Len() {
-		return Interaction{}, fmt.Errorf("cassette %q: expected an interaction from 0 to %d, found %d", c.name, c.Len()-1, i)
-	}
-	l, err := decodeParts(c.layout.lines[i], asked)
-	if err != nil {
-		return Interaction{}, &Damage{File: c.name, Line: firstLineNo + i, Interaction: i, Reason: err.Error()}
-	}
+func interactionOf(l *line, last int) Interaction {
 	out := Interaction{
-		ID: l.ID, Line: firstLineNo + i, First: l.X.Seq, Last: l.X.Seq + len(l.X.Events) - 1, Kind: l.kind(),
+		ID: l.ID, Line: firstLineNo + l.ID, First: l.X.Seq, Last: last, Kind: l.kind(),
 		Origin: edge.Origin(l.X.Origin), At: l.X.At, Took: l.X.Took, Method: l.Request.Method, URL: l.Request.URL,
 		Request: l.Request.Body, Status: l.Response.Status, Code: l.Response.Code,
 		Header: flat(l.Response.Headers), Response: l.Response.Body,
@@ -54,7 +67,7 @@ func (c *Cassette) interaction(i int, asked bool) (Interaction, error) {
 	if out.Kind == edge.Model && l.wired() {
 		out.Attempts = attempts(l)
 	}
-	return out, nil
+	return out
 }
 
 func flat(headers map[string][]string) map[string]string {
@@ -95,7 +108,7 @@ func (c *Cassette) Return(seq int) (edge.Return, error) {
 		out.Body, out.Failed = resultIn(e.Data)
 	}
 	if h.wired {
-		x, err := c.interaction(m.interaction, false)
+		x, err := c.AnswerOf(seq)
 		if err != nil {
 			return edge.Return{}, err
 		}

@@ -66,6 +66,15 @@ type line struct {
 	X        aside    `json:"x"`
 	Request  request  `json:"request"`
 	Response response `json:"response"`
+
+	answer []byte // the text of Response.Body, in a line that was read
+}
+
+// spare is a line that was read without its bodies.
+func (l *line) spare() *line {
+	out := *l
+	out.Request.Body, out.Response.Body, out.X.Events = nil, nil, nil
+	return &out
 }
 
 func (l *line) kind() edge.Kind {
