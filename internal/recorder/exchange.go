@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"os"
+
 	"strconv"
 	"strings"
 
@@ -102,10 +102,4 @@ func (w *Writer) toolExchange(call edge.Call, ret edge.Return) (request, respons
 	}
 	return request{Method: http.MethodPost, URL: toolURL + url.PathEscape(call.Use.Name), Headers: w.json, Body: body(call.Use.Input)},
 		response{Status: status(code), Code: code, Headers: w.json, Body: body(ret.Body)}
-}
-
-// removeNew takes back a file that Create made and could not complete.
-func removeNew(path string, f file) error {
-	f.Close()
-	return os.Remove(path)
 }

@@ -1,6 +1,8 @@
 package recorder
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -25,6 +27,28 @@ type disk struct{ *os.File }
 func (d disk) Push(offset, size int64) { pushData(d.File, offset, size) }
 
 func (d disk) Sync() error { return syncData(d.File) }
+
+// Write leaves the file's name to who reports the error: it is not always the
+// one the file was opened by.
+func (d disk) Write(b []byte) (int, error) {
+	n, err := d.File.Write(b)
+	return n, nameless(err)
+}
+
+func (d disk) Truncate(size int64) error { return nameless(d.File.Truncate(size)) }
+
+// nameless is an error of the system without the names of files.
+func nameless(err error) error {
+	var opened *fs.PathError
+	var linked *os.LinkError
+	switch {
+	case errors.As(err, &opened):
+		return opened.Err
+	case errors.As(err, &linked):
+		return linked.Err
+	}
+	return err
+}
 
 // memory is a file that is none. It grows by whole parts, so that what is there
 // is not copied for what comes.
@@ -89,17 +113,66 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// createFile makes a new file and never touches one that is there.
-func createFile(path string) (file, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
-	if err == nil {
-		return disk{f}, nil
+// draft is a new file beside where it will stand. It gets its name when its
+// header is on the disk, so that a recording that is killed before leaves no
+// cassette that cannot be read.
+type draft struct {
+	disk
+	name string
+}
+
+func newDraft(path string) (*draft, error) {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
+	name := filepath.Join(filepath.Dir(path), ".investigator-"+hex.EncodeToString(random[:])+".new")
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, createError(path, err)
 	}
-	out := &FileError{Verb: "create", File: path, Err: err}
-	var cause *fs.PathError
-	if errors.As(err, &cause) {
-		out.Err = cause.Err // the path is named once
+	return &draft{disk{f}, name}, nil
+}
+
+// publish gives the file its name, which nothing has yet, and durably.
+func (d *draft) publish(path string) error {
+	err := os.Link(d.name, path)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		err = d.rename(path)
 	}
+	if err != nil {
+		return createError(path, err)
+	}
+	_ = os.Remove(d.name) // it is gone where it was renamed
+	if err := syncFolder(path); err != nil {
+		return errors.Join(&FileError{Verb: "create", File: path, Err: err}, os.Remove(path))
+	}
+	return nil
+}
+
+// rename is for file systems on which a file has one name: it takes the name
+// with an empty file, which is then replaced.
+func (d *draft) rename(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(f.Close(), os.Rename(d.name, path)); err != nil {
+		_ = os.Remove(path)
+	}
+	return err
+}
+
+// discard takes the file back.
+func (d *draft) discard() error {
+	_ = d.Close()
+	if err := os.Remove(d.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nameless(err)
+	}
+	return nil
+}
+
+// createError says why there is no new file at path.
+func createError(path string, err error) error {
+	out := &FileError{Verb: "create", File: path, Err: nameless(err)}
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		out.Err, out.Hint = ErrExists, "recordings are never overwritten; choose another --out, or move the file away"
@@ -112,7 +185,7 @@ func createFile(path string) (file, error) {
 	case errors.Is(err, syscall.ENOTDIR):
 		out.Hint = "a part of the path is a file; name a folder that exists"
 	}
-	return nil, out
+	return out
 }
 
 // syncFolder makes a new file's name durable. Some file systems cannot; then

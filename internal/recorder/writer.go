@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"syscall"
@@ -56,16 +58,20 @@ func Create(path string, h Header) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create cassette %q: %w", path, err)
 	}
-	f, err := createFile(path)
+	if _, err := os.Lstat(path); err == nil {
+		return nil, createError(path, fs.ErrExist)
+	}
+	f, err := newDraft(path)
 	if err != nil {
 		return nil, err
 	}
 	w := newWriter(path, f, p)
-	if err := w.writeHeader(p.text); err != nil {
-		return nil, errors.Join(err, removeNew(path, f))
+	err = w.writeHeader(p.text)
+	if err == nil {
+		err = f.publish(path)
 	}
-	if err := syncFolder(path); err != nil {
-		return nil, errors.Join(&FileError{Verb: "create", File: path, Err: err}, removeNew(path, f))
+	if err != nil {
+		return nil, errors.Join(err, f.discard())
 	}
 	return w, nil
 }
