@@ -1,68 +1,6 @@
 package proxy
 
-import (
-	"encoding/binary"
-	"encoding/json"
-	"sync"
-
-	"investigator/internal/foreign"
-)
-
-// step is the beginning or the end of a call, as it was seen.
-type step struct {
-	call  int64
-	began *call    // not read
-	ended *attempt // nil where it began
-}
-
-func (s step) size() int {
-	const beside = 1 << 10
-	if s.began != nil {
-		return beside + len(s.began.raw)
-	}
-	return beside + len(s.ended.Body)
-}
-
-// stepHead is what stands before the body of a step that is kept on the disk.
-type stepHead struct {
-	Call  int64
-	Began *arrival
-	Ended *attempt
-	URL   string
-}
-
-func (s step) append(dst []byte) ([]byte, error) {
-	h, body := stepHead{Call: s.call}, []byte(nil)
-	if s.began != nil {
-		h.Began, body = &s.began.arrival, s.began.raw
-	} else {
-		a := *s.ended
-		h.URL, body, a.Body = a.url, a.Body, nil
-		h.Ended = &a
-	}
-	text, err := json.Marshal(h)
-	if err != nil {
-		return nil, err
-	}
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(text)))
-	return append(append(dst, text...), body...), nil
-}
-
-func parseStep(b []byte) (step, error) {
-	var h stepHead
-	n := binary.LittleEndian.Uint32(b)
-	if err := json.Unmarshal(b[4:4+n], &h); err != nil {
-		return step{}, err
-	}
-	s, body := step{call: h.Call, ended: h.Ended}, b[4+n:]
-	if h.Began != nil {
-		route, _ := foreign.ParseRoute(h.Began.Path) // it was one when the call came
-		s.began = &call{Asked: foreign.Asked{Route: route}, arrival: *h.Began, raw: body}
-		return s, nil
-	}
-	s.ended.Body, s.ended.url = body, h.URL
-	return s, nil
-}
+import "sync"
 
 // backlog is the queue of steps between the traffic and the recorder. A few
 // megabytes of it are in memory and the rest is on the disk; traffic waits when
@@ -86,11 +24,15 @@ func newBacklog(memory, disk int64, rest *spool) *backlog {
 	return b
 }
 
-// push adds a step. The error says that the disk takes no more steps; the step
-// was added nevertheless, after those before it made room.
+// push adds a step, unless nobody takes any more. The error says that the disk
+// takes no more steps; the step was added nevertheless, after those before it
+// made room.
 func (b *backlog) push(s step) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return nil
+	}
 	var err error
 	for {
 		if b.onDisk() == 0 && (len(b.head) == 0 || b.bytes < b.memory) {
@@ -111,10 +53,7 @@ func (b *backlog) push(s step) error {
 }
 
 func (b *backlog) spill(s step) error {
-	text, err := s.append(b.text[:0])
-	if err != nil {
-		return err
-	}
+	text := s.append(b.text[:0])
 	if b.text = text; cap(text) > maxKept {
 		b.text = nil
 	}
@@ -167,6 +106,15 @@ func (b *backlog) pressure() pressure {
 	defer b.mu.Unlock()
 	n := b.bytes + b.onDisk()
 	return pressure{n, float64(n) / float64(b.memory+b.disk), b.pushed}
+}
+
+// drain returns when no step waits.
+func (b *backlog) drain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.head) > 0 || b.onDisk() > 0 {
+		b.changed.Wait()
+	}
 }
 
 // close says that no step comes any more.

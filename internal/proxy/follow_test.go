@@ -119,7 +119,7 @@ func TestRest(t *testing.T) {
 		disk    int64
 		want    time.Duration
 	}{
-		"calls keep coming":      {3, true, 1 << 20, 190 * time.Millisecond},
+		"calls keep coming":      {3, true, 1 << 20, 390 * time.Millisecond},
 		"nobody asks any more":   {3, false, 1 << 20, 0},
 		"nothing waits":          {0, true, 1 << 20, 0},
 		"the room is nearly out": {3, true, 1, 0},
