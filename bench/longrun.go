@@ -219,22 +219,22 @@ type aside struct {
 	check       func(folder string) error
 }
 
-// asides are rows without a target.
+// asides are rows without a target; each takes the end of the process in.
 func (c *contest) asides(ctx context.Context) error {
 	some := numbers(1+c.warm, c.aside)
 	few := c.conversations/10 + 1
 	for _, a := range []aside{
 		{
-			"recording, signed with AWS keys", []string{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=KEYEXAMPLE"},
+			"the same, signed with AWS keys", []string{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=KEYEXAMPLE"},
 			c.warmth(ctx, "bench"), c.flow(ctx, "bench", some),
 			func(folder string) error { return onTape(folder, c.warm+c.aside, 1) },
 		},
 		{
-			"recording, every call a run of its own", nil, c.flow(ctx, "", numbers(1, c.aside/10)), c.flow(ctx, "", some),
+			"the same, every call a run of its own", nil, c.flow(ctx, "", numbers(1, c.aside/10)), c.flow(ctx, "", some),
 			func(folder string) error { return onTape(folder, c.aside/10+c.aside, c.aside/10+c.aside) },
 		},
 		{
-			fmt.Sprintf("recording, conversations of %d calls, 12 to 57 KB", talkCalls), nil,
+			fmt.Sprintf("the same, conversations of %d calls, 12 to 57 KB", talkCalls), nil,
 			func(addr string) burst { return talks(ctx, addr, 0, few) },
 			func(addr string) burst { return talks(ctx, addr, few, c.conversations) },
 			func(folder string) error { return talksOnTape(ctx, folder, few+c.conversations) },
