@@ -36,6 +36,7 @@ type call struct {
 	sums    []ledger.Sum
 	key     ledger.Sum
 	results []foreign.Result
+	over    bool // it ended before its run was known
 }
 
 // newCall is a call whose body was read.

@@ -126,6 +126,8 @@ const (
 
 func (a *attempt) ended(ctx context.Context, err error) {
 	switch {
+	case err == io.EOF: // all of it is here, whatever became of the client
+		a.gone, a.Err = false, ""
 	case ctx.Err() != nil || a.gone:
 		a.gone, a.Err = true, clientGone
 	case err != nil && err != io.EOF:
@@ -171,13 +173,17 @@ func passedHeaders(h http.Header) map[string]string {
 // returnOf reads what an attempt brought. The bytes that are kept hold no
 // secret; earlier attempts of the call go before it.
 func returnOf(c *call, earlier []edge.Attempt, a attempt, origin edge.Origin) edge.Return {
-	clean := a.Attempt
-	clean.Body = foreign.Clean(a.Body, scrub.Scrub)
-	if text, n := scrub.Scrub([]byte(clean.Err)); n > 0 {
-		clean.Err = string(text)
+	safe := a.Attempt
+	safe.Body, safe.Err, safe.Header = cleanBody(a.Body), clean(a.Err), map[string]string{}
+	for name, value := range a.Header {
+		safe.Header[name] = clean(value)
 	}
-	r := edge.Return{Origin: origin, Wire: &edge.Wire{URL: a.url, Attempts: append(append([]edge.Attempt{}, earlier...), clean)}, At: clean.At, Took: clean.Took}
-	if f := failureOf(c, clean, &r.Body); f != nil {
+	r := edge.Return{Origin: origin, Wire: &edge.Wire{URL: clean(a.url), Attempts: append(append([]edge.Attempt{}, earlier...), safe)}, At: safe.At, Took: safe.Took}
+	if f := failureOf(c, safe, &r.Body); f != nil {
+		f.Name, f.Message = clean(f.Name), clean(f.Message) // put together from what was escaped
+		if scrub.Find(withoutEscapes(joined(safe.Body))) != "" {
+			r.Wire.Attempts[len(earlier)].Body = nil // no answer that could be framed anew
+		}
 		r.Failed, r.Body = true, edge.FailureBody(*f)
 		return r
 	}
@@ -201,13 +207,16 @@ func failureOf(c *call, a edge.Attempt, body *json.RawMessage) *edge.Failure {
 			name = http.StatusText(a.Code)
 		}
 		return &edge.Failure{Name: name, Message: errorText(a.Body), Status: a.Code}
-	case a.Err != "":
+	case a.Err != "" && c.Dialect == foreign.Opaque:
 		return &edge.Failure{Name: "IncompleteAnswer", Message: a.Err, Status: a.Code}
 	}
 	answer, err := foreign.ReadAnswer(c.Dialect, a.Body)
-	if err == nil {
+	if err == nil { // clients need not wait for the end of a stream that told them all
 		*body = answer
 		return nil
+	}
+	if a.Err != "" {
+		err = errors.New(a.Err)
 	}
 	var s *converse.StreamError
 	if errors.As(err, &s) {

@@ -2,7 +2,8 @@ package proxy
 
 import (
 	"fmt"
-	"sync/atomic"
+	"maps"
+	"slices"
 	"time"
 
 	"investigator/internal/edge"
@@ -22,22 +23,25 @@ type follower struct {
 	pushed  int64        // steps, when it was looked at
 	ending  chan struct{}
 	ended   chan struct{}
-	refusal atomic.Pointer[string] // why nothing more can be recorded
 }
 
 // following is a call under way.
 type following struct {
+	id    int64
 	c     *call
 	run   *run // nil while it waits
 	retry bool
+	ended *attempt // while it waits and is over
+	err   error    // why there is no run
 }
 
 const (
 	maxSteps    = 64
-	idleTimes   = 19 // rest for so many times as long as the work took: a twentieth of one processor
-	maxRest     = 250 * time.Millisecond
+	idleTimes   = 39 // rest for so many times as long as the work took: a fortieth of one processor
+	maxRest     = 500 * time.Millisecond
 	hurryAbove  = 0.75 // of the backlog's room
 	hurryBelow  = 0.25
+	maxTail     = time.Second // between the last frame of a stream and its end
 	tellBacklog = 4 << 20
 )
 
@@ -75,8 +79,10 @@ func (f *follower) batch() (found bool, waited time.Duration) {
 			f.trouble("calls that waited to be recorded are lost: " + err.Error())
 		case s.began != nil:
 			f.begin(s.call, s.began)
-		default:
+		case s.ended != nil:
 			f.end(s.call, *s.ended)
+		default:
+			f.giveUp(s.call)
 		}
 	}
 	return true, waited
@@ -104,7 +110,7 @@ func (f *follower) begin(id int64, c *call) {
 		f.trouble(fmt.Sprintf("a call of %s is not recorded: %v", c.Path, err))
 		return
 	}
-	u := &following{c: c}
+	u := &following{id: id, c: c}
 	f.open[id] = u
 	if !f.enter(u, false) {
 		f.waiting = append(f.waiting, u)
@@ -112,49 +118,75 @@ func (f *follower) begin(id int64, c *call) {
 }
 
 // enter finds the run of a call, and reports whether it need not wait for it.
+// There may be none: then it is tried again when the call ends.
 func (f *follower) enter(u *following, late bool) bool {
-	var err error
-	u.run, u.retry, err = f.runs.tryBegin(u.c, late)
-	if err != nil {
-		f.refuse(err)
-	}
-	return u.run != nil || err != nil
+	u.run, u.retry, u.err = f.runs.tryBegin(u.c, late)
+	return u.run != nil || u.err != nil
 }
 
-// end records a call. Those that waited may go on then.
+// end records a call. One whose run is not known yet is recorded with the end
+// of the answer that it builds on, or after a while.
 func (f *follower) end(id int64, a attempt) {
 	u := f.open[id]
-	delete(f.open, id)
-	if u == nil {
-		return // it could not be read
-	}
-	if u.run == nil {
-		f.enter(u, true)
-	}
-	if u.run != nil {
-		earlier := f.runs.earlier(u.run, u.retry)
-		f.runs.took(u.run, u.c, returnOf(u.c, earlier, a, f.p.origin()), u.retry)
-	}
-	still := f.waiting[:0]
-	for _, w := range f.waiting {
-		if w != u && w.run == nil && !f.enter(w, false) {
-			still = append(still, w)
+	switch {
+	case u == nil: // it could not be read
+	case u.run == nil && slices.Contains(f.waiting, u):
+		u.ended, u.c.over = &a, true
+		time.AfterFunc(maxTail, func() { _ = f.backlog.push(step{call: id}) }) // a full disk is told of by others
+	default:
+		delete(f.open, id)
+		if u.run == nil {
+			f.enter(u, true)
 		}
+		f.took(u, a)
+		f.goOn()
 	}
-	clear(f.waiting[len(still):])
-	f.waiting = still
 }
 
-// refuse notes that a run cannot be recorded, so that no further call is made
-// that would leave no trace.
-func (f *follower) refuse(err error) {
-	text := "a run cannot be recorded: " + err.Error()
-	if f.refusal.Swap(&text) == nil {
-		f.trouble(text)
+func (f *follower) took(u *following, a attempt) {
+	if u.run == nil {
+		f.trouble(fmt.Sprintf("a run cannot be recorded, with a call of %s: %v", u.c.Path, u.err))
+		return
+	}
+	earlier := f.runs.earlier(u.run, u.retry)
+	f.runs.took(u.run, u.c, returnOf(u.c, earlier, a, f.p.origin()), u.retry)
+}
+
+// goOn lets calls find their runs that waited for an answer.
+func (f *follower) goOn() {
+	for again := true; again; {
+		again = false
+		for _, u := range slices.Clone(f.waiting) {
+			if f.enter(u, false) {
+				again = f.found(u) || again
+			}
+		}
+	}
+}
+
+// found takes a call off those that wait, and records it if it is over.
+func (f *follower) found(u *following) (over bool) {
+	f.waiting = slices.DeleteFunc(f.waiting, func(w *following) bool { return w == u })
+	if u.ended == nil {
+		return false
+	}
+	delete(f.open, u.id)
+	f.took(u, *u.ended)
+	return true
+}
+
+// giveUp makes a run of its own for a call that is over and has waited long
+// enough for another's end.
+func (f *follower) giveUp(id int64) {
+	if u := f.open[id]; u != nil && u.ended != nil {
+		f.enter(u, true)
+		f.found(u)
+		f.goOn()
 	}
 }
 
 func (f *follower) trouble(text string) {
+	text = clean(text)
 	f.p.o.Notify(Note{"trouble", text})
 	f.runs.note(text)
 }
@@ -167,7 +199,10 @@ func (f *follower) close() {
 	f.backlog.close()
 	close(f.ending)
 	<-f.ended
-	for id := range f.open { // a handler that never came back
-		f.end(id, attempt{Attempt: edge.Attempt{Err: brokeOff}})
+	for _, id := range slices.Sorted(maps.Keys(f.open)) {
+		if u := f.open[id]; u != nil && u.ended == nil { // a handler that never came back
+			f.end(id, attempt{Attempt: edge.Attempt{Err: brokeOff}, url: f.p.o.Upstream.Place(u.c.Path)})
+		}
+		f.giveUp(id)
 	}
 }

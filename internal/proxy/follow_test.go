@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,8 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"investigator/internal/edge"
 	"investigator/internal/foreign"
+	"investigator/internal/ledger"
 	"investigator/internal/recorder"
 )
 
@@ -73,12 +79,14 @@ func TestFollowsWhatHappened(t *testing.T) {
 		steps []step
 		want  []int // interactions of each run
 	}{
-		"in order":           {[]step{conversation(1, "a"), answered(1, "b"), conversation(2, "a", "b", "c"), answered(2, "d")}, []int{2}},
-		"before the end":     {[]step{conversation(1, "a"), conversation(2, "a", "b", "c"), answered(1, "b"), answered(2, "d")}, []int{2}},
-		"another's branch":   {[]step{conversation(1, "a"), conversation(2, "a", "x", "c"), answered(2, "d"), answered(1, "b")}, []int{1, 1}},
-		"two that wait":      {[]step{conversation(1, "a"), conversation(2, "a", "b", "c"), conversation(3, "a", "b", "c", "d", "e"), answered(1, "b"), answered(2, "d"), answered(3, "f")}, []int{3}},
-		"never ended":        {[]step{conversation(1, "a"), conversation(2, "a", "b", "c"), answered(2, "d")}, []int{1, 1}},
-		"two at once, alike": {[]step{conversation(1, "a"), conversation(2, "a"), answered(1, "b"), answered(2, "b")}, []int{1, 1}},
+		"in order":            {[]step{conversation(1, "a"), answered(1, "b"), conversation(2, "a", "b", "c"), answered(2, "d")}, []int{2}},
+		"before the end":      {[]step{conversation(1, "a"), conversation(2, "a", "b", "c"), answered(1, "b"), answered(2, "d")}, []int{2}},
+		"another's branch":    {[]step{conversation(1, "a"), conversation(2, "a", "x", "c"), answered(2, "d"), answered(1, "b")}, []int{1, 1}},
+		"two that wait":       {[]step{conversation(1, "a"), conversation(2, "a", "b", "c"), conversation(3, "a", "b", "c", "d", "e"), answered(1, "b"), answered(2, "d"), answered(3, "f")}, []int{3}},
+		"never ended":         {[]step{conversation(1, "a"), conversation(2, "a", "b", "c"), answered(2, "d")}, []int{1, 1}},
+		"long before the end": {[]step{conversation(1, "a"), conversation(2, "a", "b", "c"), conversation(3, "a", "b", "c", "d", "e"), answered(3, "f"), answered(2, "d"), answered(1, "b")}, []int{3}},
+		"the end took long":   {[]step{conversation(1, "a"), conversation(2, "a", "b", "c"), answered(2, "d"), {call: 2}, answered(1, "b")}, []int{1, 1}},
+		"two at once, alike":  {[]step{conversation(1, "a"), conversation(2, "a"), answered(1, "b"), answered(2, "b")}, []int{1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := followed(t, 0, c.steps...)
@@ -88,6 +96,90 @@ func TestFollowsWhatHappened(t *testing.T) {
 			for i, run := range got {
 				if run.Len() != c.want[i] {
 					t.Errorf("run %d has %d interactions, expected %d", i+1, run.Len(), c.want[i])
+				}
+			}
+		})
+	}
+}
+
+// TestRunsThatBeginAlike: of several that asked the same, a conversation goes on
+// in the run whose answer it holds, though others are idle or at work.
+func TestRunsThatBeginAlike(t *testing.T) {
+	begin := []step{conversation(1, "a"), conversation(2, "a"), conversation(3, "a"), answered(1, "b1"), answered(2, "b2")}
+	for name, c := range map[string]struct {
+		steps []step
+		want  []string // the last answer of each run
+	}{
+		"idle":       {[]step{answered(3, "b3"), conversation(4, "a", "b2", "c"), answered(4, "d2"), conversation(5, "a", "b1", "c"), answered(5, "d1")}, []string{"d1", "d2", "b3"}},
+		"at work":    {[]step{conversation(4, "a", "b2", "c"), answered(4, "d2"), answered(3, "b3")}, []string{"b1", "d2", "b3"}},
+		"to come":    {[]step{conversation(4, "a", "b3", "c"), answered(3, "b3"), answered(4, "d3")}, []string{"b1", "b2", "d3"}},
+		"from none":  {[]step{answered(3, "b3"), conversation(4, "a", "edited", "c"), answered(4, "d1")}, []string{"d1", "b2", "b3"}},
+		"in doubt":   {[]step{conversation(4, "a", "edited", "c"), answered(3, "b3"), answered(4, "d1")}, []string{"d1", "b2", "b3"}},
+		"other form": {[]step{answered(3, "b3"), plainly(conversation(4, "a", "b2", "c")), answered(4, "d2")}, []string{"b1", "d2", "b3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, run := range followed(t, 0, append(slices.Clone(begin), c.steps...)...) {
+				events, err := run.Events()
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, textOf(ledger.Member(ledger.Member(events[len(events)-2].Data, "output"), "message")))
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("last answers (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// plainly is a conversation whose assistant speaks as in OpenAI's dialect.
+func plainly(s step) step {
+	s.began.raw = regexp.MustCompile(`"assistant","content":\[\{"text":("\w+")\}\]`).ReplaceAll(s.began.raw, []byte(`"assistant","content":$1`))
+	return s
+}
+
+// TestAttemptsAtOnce: failures of calls that are under way at the same time in
+// one run are all recorded.
+func TestAttemptsAtOnce(t *testing.T) {
+	named := func(s step) step { s.began.Tag = "t"; return s }
+	again := func(s step, attempt int) step { s.began.Attempt, s.began.Invocation = attempt, "1"; return s }
+	slow := func(id int64) step {
+		return step{call: id, ended: &attempt{Attempt: edge.Attempt{Code: 429, Header: map[string]string{"X-Amzn-Errortype": fmt.Sprint("Slow", id)}}, url: "https://x.invalid/model/m/converse"}}
+	}
+	for name, c := range map[string]struct {
+		steps []step
+		want  []string
+	}{
+		"two calls of a run":  {[]step{named(conversation(1, "a")), named(conversation(2, "b")), slow(1), slow(2), named(conversation(3, "c")), answered(3, "x")}, []string{"Slow1", "Slow2", `"x"`}},
+		"attempts that cross": {[]step{again(conversation(1, "a"), 1), again(conversation(2, "a"), 2), slow(2), slow(1), again(conversation(3, "a"), 3), answered(3, "x")}, []string{"Slow2", "Slow1", `"x"`}},
+		"in order":            {[]step{again(conversation(1, "a"), 1), again(conversation(2, "a"), 2), slow(1), slow(2), again(conversation(3, "a"), 3), answered(3, "x")}, []string{"Slow1", "Slow2", `"x"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, s := range c.steps {
+				if s.ended != nil {
+					s.ended.url = "https://example.com/model/m/converse"
+				}
+			}
+			got := followed(t, 0, c.steps...)
+			if len(got) != 1 {
+				t.Fatalf("%d runs, expected one", len(got))
+			}
+			var all string
+			for i := range got[0].Len() {
+				x, err := got[0].Interaction(i)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, a := range x.Attempts {
+					all += fmt.Sprintf("%s %s\n", a.Header["X-Amzn-Errortype"], a.Body)
+				}
+			}
+			rest := all
+			for _, w := range c.want {
+				_, after, found := strings.Cut(rest, w)
+				if rest = after; !found {
+					t.Errorf("no %s in its place in:\n%s", w, all)
 				}
 			}
 		})
@@ -213,6 +305,48 @@ func TestNothingGoesUnrecorded(t *testing.T) {
 	p.stop()
 	if _, err := p.Close(); err == nil || !strings.Contains(err.Error(), "the disk is full") {
 		t.Errorf("the end says %v", err)
+	}
+}
+
+// TestRecordsAgain: a run that could not be made keeps no other from being
+// recorded, before or after.
+func TestRecordsAgain(t *testing.T) {
+	dir := t.TempDir()
+	var full atomic.Bool
+	p := start(t, Options{
+		Record: &RecordOptions{Spool: dir, Create: func(n int, h recorder.Header) (*recorder.Writer, error) {
+			if full.Load() {
+				return nil, errors.New("the disk is full")
+			}
+			return recorder.Create(filepath.Join(dir, fmt.Sprint(n, ".yaml")), h)
+		}},
+		Upstream: upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+			return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)}), nil
+		}),
+	})
+	for _, c := range []struct {
+		run  string
+		full bool
+		want int
+	}{{"a", false, 200}, {"b", true, 200}, {"c", true, 500}, {"a", true, 200}, {"c", true, 500}, {"c", false, 200}, {"d", false, 200}} {
+		full.Store(c.full)
+		if code, _, text := post(t, p.url, "/model/m/converse", `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`, RunHeader, c.run); code != c.want {
+			t.Errorf("run %s, disk full %v: %d %s", c.run, c.full, code, text)
+		}
+		behind := p.mode.(*recording).behind
+		for behind.backlog.drain(); c.run == "b" && !behind.runs.stuck.Load(); { // it was found out behind the traffic
+			runtime.Gosched()
+		}
+	}
+	p.stop()
+	got, err := p.Close()
+	if err == nil || len(got.Troubles) != 1 || len(got.Recorded) != 3 {
+		t.Fatalf("%q recorded, %q, %v", got.Recorded, got.Troubles, err)
+	}
+	for i, want := range []int{2, 1, 1} {
+		if n := open(t, got.Recorded[i]).Len(); n != want {
+			t.Errorf("run %d has %d interactions, expected %d", i+1, n, want)
+		}
 	}
 }
 

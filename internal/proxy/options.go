@@ -77,6 +77,7 @@ const (
 	// because its goroutines may wait for a processor.
 	goSDKWait  = 3 * time.Millisecond
 	maxWaiting = 30 * time.Second // for the answer a request builds on
+	cutOff     = 2 * time.Second  // for a call to notice that the proxy ends
 
 	memoryBacklog = 8 << 20
 	diskBacklog   = 1 << 30

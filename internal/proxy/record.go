@@ -52,8 +52,8 @@ func (m *recording) serve(ctx context.Context, c *call, w *writer) {
 		}
 	}
 	m.p.calls.Add(1)
-	if why := m.behind.refusal.Load(); why != nil {
-		w.fail(c.shape(), http.StatusInternalServerError, "InternalServerException", "investigator proxy: "+*why)
+	if m.runs.stuck.Load() {
+		m.carefully(ctx, c, w)
 		return
 	}
 	id := m.serial.Add(1)
@@ -69,6 +69,17 @@ func (m *recording) serve(ctx context.Context, c *call, w *writer) {
 		}
 	}()
 	m.p.forward(ctx, c, c.raw, c.Route.Path, w, ended)
+}
+
+// carefully serves while no run can be made: calls that would begin one are
+// refused before they cost anything, and those of other runs go on.
+func (m *recording) carefully(ctx context.Context, c *call, w *writer) {
+	m.behind.backlog.drain()
+	if err := c.read(); err != nil {
+		w.fail(c.Asked, http.StatusBadRequest, "ValidationException", "investigator proxy: "+err.Error())
+		return
+	}
+	durably{m}.serve(ctx, c, w)
 }
 
 func (m *recording) push(s step) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"investigator/internal/edge"
@@ -20,13 +21,14 @@ type run struct {
 	tag        string
 	writer     *recorder.Writer
 	project    foreign.Projector
-	sum        ledger.Sum    // over the conversation of the last request
-	key        ledger.Sum    // of the last request
-	length     int           // messages in it
-	busy       int           // calls under way
-	held       *held         // a failed call that may be tried again
-	invocation string        // of the last call, "" if its client sends none
-	place      *list.Element // in runs.open, by use
+	sum        ledger.Sum      // over the conversation of the last request
+	key        ledger.Sum      // of the last request
+	length     int             // messages in it
+	answer     json.RawMessage // the last
+	busy       int             // calls under way
+	held       *held           // a failed call that may be tried again
+	invocation string          // of the last call, "" if its client sends none
+	place      *list.Element   // in runs.open, by use
 
 	queue   []recorder.Taken
 	queued  int // bytes in queue, about
@@ -55,7 +57,8 @@ type runs struct {
 	made    int
 	names   []string
 	trouble []string
-	bytes   int // queued in all
+	bytes   int         // queued in all
+	stuck   atomic.Bool // the last run could not be made
 }
 
 const (
@@ -104,7 +107,7 @@ func (r *runs) tryBegin(c *call, late bool) (u *run, retry bool, err error) {
 // enterNow is tryBegin; r.mu is held.
 func (r *runs) enterNow(c *call, late bool) (u *run, retry bool, err error) {
 	u, retry, wait := r.find(c)
-	if wait && !late {
+	if wait && !late && (u == nil || !r.o.Durable) {
 		return nil, false, nil
 	}
 	if u == nil {
@@ -135,7 +138,8 @@ func (r *runs) wake() {
 }
 
 // find looks for the run of a call. wait says that it may build on an answer
-// which is still under way. r.mu is held.
+// which is still under way, and then u is the run to take when that does not
+// come. r.mu is held.
 func (r *runs) find(c *call) (u *run, retry, wait bool) {
 	for _, u := range r.byKey[c.key] {
 		if u.tag == c.Tag && u.retriedBy(c) {
@@ -165,21 +169,31 @@ func (u *run) retriedBy(c *call) bool {
 	return c.Attempt > 1 || c.Invocation == "" && c.At.Sub(u.held.at) < retryWindow
 }
 
-// extended finds the run whose last request c's conversation begins with.
+// extended finds the run whose last request c's conversation begins with. Where
+// several began alike, it is the one whose answer c goes on from; an agent that
+// edits its history may go on from none.
 func (r *runs) extended(c *call) (u *run, wait bool) {
 	for k := len(c.sums) - 1; k > 0; k-- {
-		for _, u := range r.bySum[c.sums[k-1]] {
+		list := r.bySum[c.sums[k-1]]
+		sure := len(list) == 1 && !c.over
+		owed := false
+		for _, v := range list {
+			answers := v.project.WaitsFor(c.results)
 			switch {
-			case u.tag != "" || sideRun(u):
-			case u.busy > 0:
+			case v.tag != "" || sideRun(v):
+			case v.busy > 0:
 				wait = true
-			case len(c.results) > 0 && u.project.Waits() && !u.project.WaitsFor(c.results):
-			default:
-				return u, false
+			case len(c.results) > 0 && v.project.Waits() && !answers:
+			case sure || v.said(c, k):
+				return v, false
+			case answers && !owed:
+				u, owed = v, true
+			case u == nil && !c.over:
+				u = v
 			}
 		}
-		if wait {
-			return nil, true
+		if u != nil || wait {
+			return u, wait && !owed
 		}
 	}
 	if len(c.results) == 0 {
@@ -191,6 +205,32 @@ func (r *runs) extended(c *call) (u *run, wait bool) {
 		}
 	}
 	return nil, false
+}
+
+// said reports whether message k of c's conversation is the run's last answer,
+// going by its text, which every dialect has and clients send back as it was.
+func (u *run) said(c *call, k int) bool {
+	t := c.Request.Messages
+	for t.Len() > k+1 {
+		t = t.Parent()
+	}
+	text := textOf(t.Last())
+	return text != "" && text == textOf(ledger.Member(ledger.Member(u.answer, "output"), "message"))
+}
+
+// textOf is the text of a message in any dialect.
+func textOf(message json.RawMessage) string {
+	var text string
+	content := ledger.Member(message, "content")
+	if json.Unmarshal(content, &text) == nil {
+		return text
+	}
+	for _, block := range ledger.Elements(content) {
+		var part string
+		_ = json.Unmarshal(ledger.Member(block, "text"), &part) // a block of another kind has none
+		text += part
+	}
+	return text
 }
 
 // asksAgain finds the run whose last request was the same and whose agent is
@@ -227,7 +267,7 @@ func (r *runs) make(c *call) (*run, error) {
 		return nil, err
 	}
 	w, err := r.o.Create(r.made+1, h)
-	if err != nil {
+	if r.stuck.Store(err != nil); err != nil {
 		return nil, err
 	}
 	r.made++
@@ -252,7 +292,7 @@ func foreignHeader(o Options, c *call) (recorder.Header, error) {
 	if err != nil {
 		return recorder.Header{}, err
 	}
-	who, err := ledger.CanonValue(recorder.Foreign{Client: c.Client, Tag: c.Tag})
+	who, err := ledger.CanonValue(recorder.Foreign{Client: clean(c.Client), Tag: clean(c.Tag)})
 	if err != nil {
 		return recorder.Header{}, err
 	}
@@ -330,17 +370,18 @@ func forget(m map[ledger.Sum][]*run, key ledger.Sum, u *run) {
 	m[key] = list
 }
 
-// end seals a run and forgets it.
+// end forgets a run and seals it. It is forgotten before it is waited for, so
+// that no call enters it meanwhile.
 func (r *runs) end(u *run) {
-	r.release(u)
-	for len(u.queue) > 0 || u.writing {
-		r.changed.Wait()
-	}
 	r.open.Remove(u.place)
 	forget(r.bySum, u.sum, u)
 	forget(r.byKey, u.key, u)
 	if r.byTag[u.tag] == u {
 		delete(r.byTag, u.tag)
+	}
+	r.release(u)
+	for len(u.queue) > 0 || u.writing {
+		r.changed.Wait()
 	}
 	if finished, ends := u.project.Finished(); ends && !u.broken {
 		if err := u.writer.Finish(finished); err != nil {

@@ -161,9 +161,16 @@ func Listen(addr string, open bool) (net.Listener, error) {
 }
 
 // Serve answers on l until ctx ends, and then lets calls under way finish for
-// a moment.
+// a moment. What is cut off after that has returned from h when Serve returns,
+// unless it hangs.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	srv := &http.Server{Handler: h, Protocols: new(http.Protocols), ReadHeaderTimeout: time.Minute}
+	var under atomic.Int64
+	counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		under.Add(1)
+		defer under.Add(-1)
+		h.ServeHTTP(w, r)
+	})
+	srv := &http.Server{Handler: counted, Protocols: new(http.Protocols), ReadHeaderTimeout: time.Minute}
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetUnencryptedHTTP2(true) // the AWS SDK for JavaScript speaks nothing else
 	done := make(chan error, 1)
@@ -177,6 +184,9 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	defer cancel()
 	if srv.Shutdown(end) != nil {
 		_ = srv.Close() // what is still open was given its time
+		for deadline := time.Now().Add(cutOff); under.Load() > 0 && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond) // Close waits for nobody
+		}
 	}
 	<-done
 	return nil

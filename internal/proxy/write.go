@@ -17,6 +17,7 @@ func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) {
 		u.held = nil // its attempts are in ret
 	}
 	if ret.Failed && mayRetry(ret) {
+		r.release(u) // of another call of the run, at the same time
 		u.held = &held{c: c, attempts: ret.Wire.Attempts, ret: ret, at: r.p.o.Now()}
 	} else {
 		r.project(u, c, ret)
@@ -61,7 +62,7 @@ func (r *runs) project(u *run, c *call, ret edge.Return) {
 		list = append(list, recorder.Taken(a.Taken))
 	}
 	next, taken := next.Answer(c.Request, ret)
-	u.project = next
+	u.project, u.answer = next, ret.Body
 	r.enqueue(u, append(list, recorder.Taken(taken)), len(c.raw)+len(ret.Body))
 }
 
