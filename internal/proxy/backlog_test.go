@@ -205,6 +205,26 @@ func TestSpoolIsUnreadable(t *testing.T) {
 	}
 }
 
+// TestSpoolLeavesRoom: what waits takes no room that its record will need.
+func TestSpoolLeavesRoom(t *testing.T) {
+	s := spoolIn(t, t.TempDir())
+	if free, known := roomBeside(s.file); known && free <= 0 {
+		t.Errorf("%d bytes are free", free)
+	}
+	free := int64(diskReserve + 1000)
+	s.room = func(*os.File) (int64, bool) { return free, true }
+	if err := s.put(make([]byte, 400)); err != nil {
+		t.Error(err)
+	}
+	if err := s.put(make([]byte, 400)); err == nil {
+		t.Error("the second piece took the room of the first one's record")
+	}
+	free += 1 << 10
+	if err := s.put(make([]byte, 400)); err != nil || s.size() < 800 {
+		t.Errorf("%d bytes wait, %v", s.size(), err)
+	}
+}
+
 func FuzzStep(f *testing.F) {
 	f.Add(int64(1), "/model/m/converse", "tag", "{}", true)
 	f.Add(int64(-2), "https://x", "\xff", "\x00", false)

@@ -85,7 +85,7 @@ func (a *attempt) pass(ctx context.Context, resp *http.Response, w *writer, befo
 func (a *attempt) passWhole(ctx context.Context, resp *http.Response, w *writer, header map[string]string, before func(attempt)) {
 	body := make([]byte, 0, min(resp.ContentLength+1, maxBody))
 	body, err := readAll(body, resp.Body)
-	a.keep(body)
+	a.Body = body[:min(len(body), maxAnswer)]
 	if err != nil {
 		a.ended(ctx, err)
 	}
@@ -114,9 +114,7 @@ func readAll(dst []byte, r io.Reader) ([]byte, error) {
 }
 
 func (a *attempt) keep(b []byte) {
-	if len(a.Body)+len(b) <= maxAnswer {
-		a.Body = append(a.Body, b...)
-	}
+	a.Body = append(a.Body, b[:min(len(b), maxAnswer-len(a.Body))]...)
 }
 
 const (

@@ -145,7 +145,9 @@ func (f *follower) end(id int64, a attempt) {
 
 func (f *follower) took(u *following, a attempt) {
 	if u.run == nil {
-		f.trouble(fmt.Sprintf("a run cannot be recorded, with a call of %s: %v", u.c.Path, u.err))
+		f.runs.mu.Lock()
+		defer f.runs.mu.Unlock()
+		f.runs.lose(u.c, u.err)
 		return
 	}
 	earlier := f.runs.earlier(u.run, u.retry)

@@ -14,11 +14,12 @@ import (
 // recording forwards every call and records the runs: before an answer's last
 // byte where it has to be durable, else behind the traffic.
 type recording struct {
-	p      *Proxy
-	runs   *runs
-	behind *follower // nil when durable
-	serial atomic.Int64
-	once   sync.Once
+	p       *Proxy
+	runs    *runs
+	behind  *follower // nil when durable
+	serial  atomic.Int64
+	refused atomic.Int64 // calls of which no run could be made
+	once    sync.Once
 }
 
 const brokeOff = "the proxy broke off"
@@ -94,8 +95,10 @@ type durably struct{ *recording }
 func (m durably) serve(ctx context.Context, c *call, w *writer) {
 	u, retry, err := m.runs.begin(ctx, c)
 	if err != nil {
-		text := "a run cannot be recorded: " + err.Error()
-		m.p.o.Notify(Note{"trouble", text})
+		text := clean("a run cannot be recorded: " + err.Error())
+		if m.refused.Add(1) <= maxTold {
+			m.p.o.Notify(Note{"trouble", text})
+		}
 		w.fail(c.Asked, http.StatusInternalServerError, "InternalServerException", "investigator proxy: "+text)
 		return
 	}

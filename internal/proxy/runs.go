@@ -4,9 +4,13 @@ import (
 	"container/list"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"investigator/internal/edge"
@@ -58,6 +62,7 @@ type runs struct {
 	names   []string
 	trouble []string
 	bytes   int         // queued in all
+	lost    int         // calls that could not be recorded
 	stuck   atomic.Bool // the last run could not be made
 }
 
@@ -66,6 +71,7 @@ const (
 	maxQueued   = 16 << 20
 	maxNames    = 10_000
 	maxBatch    = 64 // returns written at once
+	maxTold     = 20 // calls that could not be recorded
 )
 
 func newRuns(p *Proxy, o RecordOptions) *runs {
@@ -266,7 +272,7 @@ func (r *runs) make(c *call) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := r.o.Create(r.made+1, h)
+	w, err := r.create(h)
 	if r.stuck.Store(err != nil); err != nil {
 		return nil, err
 	}
@@ -275,6 +281,21 @@ func (r *runs) make(c *call) (*run, error) {
 		r.names = append(r.names, w.Path())
 	}
 	return r.adopt(w, c.Tag, foreign.Projector{}), nil
+}
+
+// create makes a cassette. Where too many files are open it ends half of the runs,
+// since connections are files too.
+func (r *runs) create(h recorder.Header) (*recorder.Writer, error) {
+	w, err := r.o.Create(r.made+1, h)
+	if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+		return w, err
+	}
+	for range (r.open.Len() + 1) / 2 {
+		if u := r.idle(); u != nil {
+			r.end(u)
+		}
+	}
+	return r.o.Create(r.made+1, h)
 }
 
 func (r *runs) adopt(w *recorder.Writer, tag string, p foreign.Projector) *run {
@@ -373,12 +394,7 @@ func forget(m map[ledger.Sum][]*run, key ledger.Sum, u *run) {
 // end forgets a run and seals it. It is forgotten before it is waited for, so
 // that no call enters it meanwhile.
 func (r *runs) end(u *run) {
-	r.open.Remove(u.place)
-	forget(r.bySum, u.sum, u)
-	forget(r.byKey, u.key, u)
-	if r.byTag[u.tag] == u {
-		delete(r.byTag, u.tag)
-	}
+	r.forget(u)
 	r.release(u)
 	for len(u.queue) > 0 || u.writing {
 		r.changed.Wait()
@@ -389,7 +405,21 @@ func (r *runs) end(u *run) {
 		}
 	}
 	_ = u.writer.Close() // every line is on the disk already
+	if path := u.writer.Path(); path != "" && !u.broken {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			r.broke(u, errors.New("somebody removed it"))
+		}
+	}
 	u.broken = true
+}
+
+func (r *runs) forget(u *run) {
+	r.open.Remove(u.place)
+	forget(r.bySum, u.sum, u)
+	forget(r.byKey, u.key, u)
+	if r.byTag[u.tag] == u {
+		delete(r.byTag, u.tag)
+	}
 }
 
 // close ends all runs.
@@ -398,6 +428,9 @@ func (r *runs) close(out *Result) error {
 	defer r.mu.Unlock()
 	for r.open.Len() > 0 {
 		r.end(r.open.Front().Value.(*run))
+	}
+	if n := r.lost - maxTold; n > 0 {
+		r.trouble = append(r.trouble, fmt.Sprintf("%d more calls are not recorded", n))
 	}
 	out.Recorded, out.Troubles = r.names, r.trouble
 	if len(r.trouble) > 0 {

@@ -17,6 +17,7 @@ type spool struct {
 	seal       cipher.AEAD
 	start, end int64 // of what waits
 	buf        []byte
+	room       func(*os.File) (free int64, known bool) // roomBeside
 }
 
 // newSpool makes a spool in a folder that exists.
@@ -36,11 +37,14 @@ func newSpool(dir string) (*spool, error) {
 		return nil, fmt.Errorf("make a file for calls that wait to be recorded: %w", err)
 	}
 	_ = os.Remove(f.Name()) // a system that keeps it until it is closed loses it in close
-	return &spool{file: f, seal: seal}, nil
+	return &spool{file: f, seal: seal, room: roomBeside}, nil
 }
 
 // put appends b. What was put before stays whole when it fails.
 func (s *spool) put(b []byte) error {
+	if free, known := s.room(s.file); known && free < s.size()+2*int64(len(b))+diskReserve {
+		return fmt.Errorf("keep a call until it is recorded: %d MB are left on the disk, which the recordings need", free>>20)
+	}
 	s.buf = s.seal.Seal(append(s.buf[:0], 0, 0, 0, 0), nil, b, nil)
 	binary.LittleEndian.PutUint32(s.buf, uint32(len(s.buf)-4))
 	if _, err := s.file.WriteAt(s.buf, s.end); err != nil {
@@ -53,8 +57,10 @@ func (s *spool) put(b []byte) error {
 	return nil
 }
 
-// maxKept bounds the buffer between two calls.
-const maxKept = 1 << 20
+const (
+	maxKept     = 1 << 20  // bounds the buffer between two calls
+	diskReserve = 64 << 20 // for cassettes, beside what waits for them here
+)
 
 // take removes the oldest; the bytes are the caller's. After an error nothing
 // of the queue can be read, and it is empty.

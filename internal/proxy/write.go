@@ -12,6 +12,11 @@ import (
 func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if u.broken && r.o.Create != nil {
+		if u, retry = r.instead(c), false; u == nil {
+			return
+		}
+	}
 	u.busy--
 	if retry && u.held != nil {
 		u.held = nil // its attempts are in ret
@@ -29,6 +34,25 @@ func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) {
 	for r.o.Durable && !u.broken && (len(u.queue) > 0 || u.writing) {
 		r.changed.Wait()
 	}
+}
+
+// instead finds a run for a call whose own broke while it was under way.
+func (r *runs) instead(c *call) *run {
+	u, _, err := r.enterNow(c, true)
+	if err != nil {
+		r.lose(c, err)
+	}
+	return u
+}
+
+// lose tells of a call that is not recorded, and counts those after many.
+func (r *runs) lose(c *call, err error) {
+	if r.lost++; r.lost > maxTold {
+		return
+	}
+	text := clean(fmt.Sprintf("a run cannot be recorded, with a call of %s: %v", c.Path, err))
+	r.trouble = append(r.trouble, text)
+	r.p.o.Notify(Note{"trouble", text})
 }
 
 func mayRetry(ret edge.Return) bool {
@@ -104,7 +128,11 @@ func (r *runs) write(u *run) {
 	r.changed.Broadcast()
 }
 
+// broke gives a run up. Its next call begins another, if one can be made.
 func (r *runs) broke(u *run, err error) {
+	r.forget(u)
+	r.stuck.Store(true)
+	_ = u.writer.Close() // whole lines are on the disk
 	u.broken, u.queue = true, nil
 	r.bytes -= u.queued
 	u.queued = 0
