@@ -12,6 +12,8 @@ import (
 	"investigator/internal/converse"
 	"investigator/internal/ledger"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"gopkg.in/yaml.v3"
 )
 
@@ -57,6 +59,17 @@ func readAll(t *testing.T, b []byte) {
 	for _, e := range events {
 		_, _ = c.Return(e.Seq)
 		_, _ = c.Request(e.Seq)
+	}
+	for i := range c.Len() {
+		whole, err := c.Interaction(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := c.AnswerOf(whole.First)
+		whole.Request = nil
+		if d := cmp.Diff(whole, answer, cmpopts.EquateEmpty()); err != nil || d != "" {
+			t.Fatalf("interaction %d, %v (-interaction +answer):\n%s", i, err, d)
+		}
 	}
 	if _, err := NewTape(c); err != nil {
 		t.Fatal(err)
