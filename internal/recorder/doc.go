@@ -7,7 +7,8 @@
 // Writing: Create (a file, never an existing one) or NewMemory, then Took for
 // each return, which makes the Writer a loop.Sink. When Took returns, the line
 // is on the disk and was read again and compared, so what is replayed is what
-// the loop saw. A fork begins with CopyPrefix. A line that still holds a secret
+// the loop saw. Spaces stand behind it until the file is closed. A fork begins
+// with CopyPrefix. A line that still holds a secret
 // is refused.
 //
 // Reading: Open verifies every byte by one pass of chained SHA-256 and decodes

@@ -63,7 +63,7 @@ func TestErrorsNameNoDraft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	d := disk{f}
+	d := &disk{File: f}
 	_, write := d.Write([]byte("x"))
 	for _, err := range []error{write, d.Truncate(1)} {
 		var named *os.PathError

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -17,25 +18,68 @@ type file interface {
 	io.Writer
 	Push(offset, size int64) // what was written may go to the disk; nobody waits for it
 	Sync() error             // what was written is on the disk
+	Trim() error             // no padding stands behind what was written, now and from here on
 	Truncate(size int64) error
 	Close() error
 }
 
-// disk is a file of the operating system.
-type disk struct{ *os.File }
+// disk is a file of the operating system. Behind what was written stand spaces:
+// to write over what the file has already needs one trip to the disk, to make
+// it longer needs two.
+type disk struct {
+	*os.File
+	size   int64 // written
+	room   int64 // with the spaces
+	writes int
+	exact  bool // without spaces
+}
 
-func (d disk) Push(offset, size int64) { pushData(d.File, offset, size) }
-
-func (d disk) Sync() error { return syncData(d.File) }
+const (
+	padFrom = 3 // the header and a first line come before it: many runs have no more
+	minPad  = 64 << 10
+	maxPad  = 1 << 20
+)
 
 // Write leaves the file's name to who reports the error: it is not always the
 // one the file was opened by.
-func (d disk) Write(b []byte) (int, error) {
-	n, err := d.File.Write(b)
+func (d *disk) Write(b []byte) (int, error) {
+	n, err := d.WriteAt(b, d.size)
+	d.size += int64(n)
+	if d.writes++; err == nil && d.writes >= padFrom && d.size > d.room && !d.exact {
+		d.pad()
+	}
 	return n, nameless(err)
 }
 
-func (d disk) Truncate(size int64) error { return nameless(d.File.Truncate(size)) }
+// pad adds spaces. Where there is no room for them the file goes on without.
+func (d *disk) pad() {
+	spaces := bytes.Repeat([]byte{' '}, int(min(max(d.size, minPad), maxPad)))
+	n, err := d.WriteAt(spaces, d.size)
+	d.room, d.exact = d.size+int64(n), err != nil
+}
+
+func (d *disk) Push(offset, size int64) { pushData(d.File, offset, size) }
+
+func (d *disk) Sync() error { return syncData(d.File) }
+
+func (d *disk) Trim() error {
+	d.exact = true
+	if d.room <= d.size {
+		return nil
+	}
+	return d.Truncate(d.size)
+}
+
+func (d *disk) Truncate(size int64) error {
+	err := d.File.Truncate(size)
+	if err == nil {
+		d.size, d.room = size, size
+	}
+	return nameless(err)
+}
+
+// Close takes the spaces away, unless the process is killed before.
+func (d *disk) Close() error { return errors.Join(d.Trim(), d.File.Close()) }
 
 // nameless is an error of the system without the names of files.
 func nameless(err error) error {
@@ -84,6 +128,8 @@ func (m *memory) Push(offset, size int64) {}
 
 func (m *memory) Sync() error { return nil }
 
+func (m *memory) Trim() error { return nil }
+
 func (m *memory) Truncate(size int64) error {
 	for m.size > int(size) {
 		n := len(m.parts) - 1
@@ -125,11 +171,11 @@ func newDraft(path string) (*draft, error) {
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	name := filepath.Join(filepath.Dir(path), ".investigator-"+hex.EncodeToString(random[:])+".new")
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, createError(path, err)
 	}
-	return &draft{disk{f}, name}, nil
+	return &draft{disk{File: f}, name}, nil
 }
 
 // publish gives the file its name, which nothing has yet, and durably.

@@ -41,6 +41,9 @@ type Taken struct {
 // sync, when it returns nil. run.finished must not be among their events. After
 // an error none of them is, and the Writer refuses what comes after.
 func (w *Writer) TookAll(list []Taken) error {
+	if err := w.out.Trim(); err != nil { // of lines over padding, a later one may reach the disk sooner
+		return w.takeBack(err)
+	}
 	next := *w
 	text, put := w.text[:0], int64(0)
 	for _, t := range list {

@@ -30,16 +30,19 @@ func cut(b []byte) (text, rest []byte, whole bool) {
 	return b[:i], b[i+1:], true
 }
 
-// scan checks every byte of a cassette and finds its parts.
-func scan(b []byte) (layout, error) {
+// scan checks every byte of a cassette and finds its parts. A recording that was
+// killed may end in padding; then its last line need not have reached the disk
+// whole, whatever its end.
+func scan(padded []byte) (layout, error) {
 	var out layout
+	b := bytes.TrimRight(padded, " ")
 	pos, err := out.head(b)
 	if err != nil || out.torn != nil {
 		return out, err
 	}
 	out.chain = sha256.Sum256(b[:pos])
 	texts := split(b[pos:])
-	whole := len(b) > 0 && b[len(b)-1] == '\n'
+	whole := len(b) == len(padded) && len(b) > 0 && b[len(b)-1] == '\n'
 	wrong, damage := out.check(texts)
 	last := len(texts) - 1
 	if wrong == last && !whole { // cut off, at whatever place
@@ -51,6 +54,9 @@ func scan(b []byte) (layout, error) {
 		return out, damage
 	}
 	out.keep(texts)
+	if out.seal != nil && len(b) < len(padded) {
+		return out, &Damage{Line: firstLineNo + len(texts), Interaction: -1, Reason: "text after the seal"}
+	}
 	return out, nil
 }
 

@@ -82,6 +82,7 @@ type unsynced struct{ *os.File }
 
 func (unsynced) Push(offset, size int64) {}
 func (unsynced) Sync() error             { return nil }
+func (unsynced) Trim() error             { return nil }
 
 func unsyncedWriter(b *testing.B) *Writer {
 	f, err := os.Create(filepath.Join(b.TempDir(), "run.yaml"))

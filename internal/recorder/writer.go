@@ -188,6 +188,9 @@ func (w *Writer) Took(call edge.Call, ret edge.Return, events []ledger.Event) er
 	written := text
 	if finished != nil {
 		text = next.appendSeal(text, events[len(events)-1])
+		if err := w.out.Trim(); err != nil {
+			return w.takeBack(err)
+		}
 	}
 	check := func() error {
 		w.known.took(l.ID, call.Kind, ret.Body)
