@@ -203,6 +203,56 @@ func TestRunsThatWaitAreKept(t *testing.T) {
 	}
 }
 
+// TestRunsThatFailedMakeRoom: a run whose call failed and was not tried again
+// takes nobody's place for good.
+func TestRunsThatFailedMakeRoom(t *testing.T) {
+	dir := t.TempDir()
+	p, err := New(Options{
+		Record: &RecordOptions{Durable: true, MaxOpen: 3, Create: func(n int, h recorder.Header) (*recorder.Writer, error) {
+			return recorder.Create(filepath.Join(dir, fmt.Sprint(n, ".yaml")), h)
+		}},
+		Upstream: RuleUpstream{}, NewRun: func() string { return "00" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(began, ended step) {
+		t.Helper()
+		runs := p.mode.(*recording).runs
+		if err := began.began.read(); err != nil {
+			t.Fatal(err)
+		}
+		u, retry, err := runs.begin(t.Context(), began.began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs.took(u, began.began, returnOf(began.began, nil, *ended.ended, edge.Live), retry)
+	}
+	for id := range int64(9) {
+		fails := answered(20+id, "")
+		fails.ended.Code, fails.ended.Body = 503, []byte(`{"message":"down"}`)
+		call(conversation(20+id, fmt.Sprint("in vain ", id)), fails)
+	}
+	asks := answered(1, "x")
+	asks.ended.Body = []byte(`{"output":{"message":{"role":"assistant","content":[{"toolUse":{"toolUseId":"u","name":"look","input":{}}}]}},"stopReason":"tool_use","usage":{}}`)
+	call(conversation(1, "a"), asks)
+	for id := range int64(4) {
+		call(conversation(10+id, fmt.Sprint("another ", id)), answered(10+id, "b"))
+	}
+	goes := conversation(2, "a")
+	goes.began.raw = []byte(`{"messages":[{"role":"user","content":[{"text":"a"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"u","name":"look","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"u","content":[{"text":"seen"}]}}]}]}`)
+	call(goes, answered(2, "c"))
+	r, err := p.Close()
+	if err != nil || len(r.Recorded) != 14 {
+		t.Fatalf("%d runs, %v; expected 14", len(r.Recorded), err)
+	}
+	for i, path := range r.Recorded {
+		if c := open(t, path); !c.Sealed() || i == 9 && c.Len() != 3 {
+			t.Errorf("%s: %d interactions, sealed %t", path, c.Len(), c.Sealed())
+		}
+	}
+}
+
 // TestRest: the follower makes way while calls keep coming, and not for nothing.
 func TestRest(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -336,8 +336,9 @@ func (r *runs) makeRoom() {
 }
 
 // idle is the run that was idle for the longest time and can be ended. One that
-// waits for results of tools is taken only where no other run will ever do: one
-// that is still being written will in a moment.
+// waits for results of tools is taken only where no other run will ever do (one
+// that is still being written will in a moment), unless its last call failed and
+// was not tried again.
 func (r *runs) idle() *run {
 	var waits *run
 	soon := false
@@ -345,8 +346,8 @@ func (r *runs) idle() *run {
 		u := e.Value.(*run)
 		written := len(u.queue) == 0 && !u.writing
 		switch {
-		case u.busy > 0 || u.project.Turn() == 0:
-		case u.project.Waits():
+		case u.busy > 0 || u.project.Turn() == 0 && u.held == nil:
+		case u.project.Waits() && u.held == nil:
 			if waits == nil && written {
 				waits = u
 			}
