@@ -24,15 +24,22 @@ type attempt struct {
 }
 
 // forward sends a call on and passes the answer back as it comes. before is
-// called once, when the answer is whole and before its end is passed on.
+// called once, when the answer is whole and before its end is passed on; also
+// where the upstream panics, so that no run waits for the call.
 func (p *Proxy) forward(ctx context.Context, c *call, body []byte, path string, w *writer, before func(attempt)) {
 	began := p.o.Now()
 	a := attempt{url: p.o.Upstream.Place(path)}
 	a.At = began.UTC().Format(time.RFC3339Nano)
+	done := false
 	ended := func(a attempt) {
-		a.Took = p.o.Now().Sub(began).String()
+		done, a.Took = true, p.o.Now().Sub(began).String()
 		before(a)
 	}
+	defer func() {
+		if !done {
+			before(attempt{Attempt: edge.Attempt{Err: brokeOff}, url: a.url})
+		}
+	}()
 	r, err := outgoing(ctx, c, path, p.o.Token)
 	var resp *http.Response
 	if err == nil {

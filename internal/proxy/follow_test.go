@@ -400,6 +400,42 @@ func TestRecordsAgain(t *testing.T) {
 	}
 }
 
+// TestUpstreamPanics: a call that the upstream breaks off is recorded as such,
+// and its run goes on.
+func TestUpstreamPanics(t *testing.T) {
+	for _, durable := range []bool{false, true} {
+		t.Run(fmt.Sprintf("durable %t", durable), func(t *testing.T) {
+			n := 0
+			p := recordTo(t, upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+				if n++; n == 1 {
+					panic(http.ErrAbortHandler) // which net/http does not log
+				}
+				return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)}), nil
+			}), func(o *RecordOptions) { o.Durable = durable })
+			const body = `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/model/m/converse", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.GetBody = nil // one attempt
+			if resp, err := http.DefaultClient.Do(r); err == nil {
+				resp.Body.Close()
+				t.Errorf("status %d of a call that broke off", resp.StatusCode)
+			}
+			post(t, p.url, "/model/m/converse", body)
+			got := p.end()
+			if len(got.Recorded) != 1 {
+				t.Fatalf("%v, expected one run", got.Recorded)
+			}
+			c := open(t, got.Recorded[0])
+			x, err := c.Interaction(0)
+			if err != nil || len(x.Attempts) != 2 || x.Attempts[0].Err != brokeOff || x.Attempts[1].Code != 200 || !c.Sealed() {
+				t.Errorf("%+v, sealed %t, %v", x.Attempts, c.Sealed(), err)
+			}
+		})
+	}
+}
+
 // TestUnreadableIsTold: a call that only the upstream found to be no request is
 // not recorded, and the end says which.
 func TestUnreadableIsTold(t *testing.T) {

@@ -59,17 +59,7 @@ func (m *recording) serve(ctx context.Context, c *call, w *writer) {
 	}
 	id := m.serial.Add(1)
 	m.push(step{call: id, began: c.bare()})
-	done := false
-	ended := func(a attempt) {
-		done = true
-		m.push(step{call: id, ended: &a})
-	}
-	defer func() { // an upstream that panics must not leave the run waiting
-		if !done {
-			ended(attempt{Attempt: edge.Attempt{Err: brokeOff}, url: m.p.o.Upstream.Place(c.Route.Path)})
-		}
-	}()
-	m.p.forward(ctx, c, c.raw, c.Route.Path, w, ended)
+	m.p.forward(ctx, c, c.raw, c.Route.Path, w, func(a attempt) { m.push(step{call: id, ended: &a}) })
 }
 
 // carefully serves while no run can be made: calls that would begin one are
@@ -109,17 +99,7 @@ func (m durably) serve(ctx context.Context, c *call, w *writer) {
 // passed on.
 func (p *Proxy) pass(ctx context.Context, runs *runs, u *run, retry bool, c *call, body []byte, path string, w *writer) {
 	earlier := runs.earlier(u, retry)
-	done := false
-	took := func(a attempt) {
-		done = true
-		runs.took(u, c, returnOf(c, earlier, a, p.origin()), retry)
-	}
-	defer func() { // an upstream that panics must not leave the run waiting
-		if !done {
-			took(attempt{Attempt: edge.Attempt{Err: brokeOff}, url: p.o.Upstream.Place(path)})
-		}
-	}()
-	p.forward(ctx, c, body, path, w, took)
+	p.forward(ctx, c, body, path, w, func(a attempt) { runs.took(u, c, returnOf(c, earlier, a, p.origin()), retry) })
 }
 
 // origin says who answers at the upstream.
