@@ -77,8 +77,8 @@ func (f *forking) goOn() string {
 	return strings.Join(append(words, shellQuote(f.parent.Name())), " ")
 }
 
-// estimate says what going on would cost, if anything: the next request, which is known, and
-// beside it what the parent's own turns from here on did cost.
+// estimate says what going on would cost, if anything: the next request, which is
+// known, and beside it what the parent's own turns from here on did cost.
 func (f *forking) estimate(h *engine.HaltReport) string {
 	if h.Model == prompt.RuleModel {
 		return "" // it is free
