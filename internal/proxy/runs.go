@@ -34,8 +34,7 @@ type run struct {
 	invocation string          // of the last call, "" if its client sends none
 	place      *list.Element   // in runs.open, by use
 
-	queue   []recorder.Taken
-	queued  int // bytes in queue, about
+	queue   []*batch // to be written, but for the one that is
 	writing bool
 	broken  bool // nothing more can be written
 }

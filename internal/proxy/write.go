@@ -7,33 +7,47 @@ import (
 	"investigator/internal/recorder"
 )
 
+// batch is returns of a run that are written at once.
+type batch struct {
+	list []recorder.Taken
+	size int           // in bytes, about
+	done chan struct{} // closed when they are on the disk, or never will be
+}
+
 // took takes the return of a call. It returns when the record waits to be
 // written, or when it is on the disk if the run is durable.
 func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) {
+	if b := r.take(u, c, ret, retry); b != nil && r.o.Durable {
+		<-b.done
+	}
+}
+
+// take is took without waiting for the disk. The batch is nil if nothing is to
+// be written yet.
+func (r *runs) take(u *run, c *call, ret edge.Return, retry bool) *batch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if u.broken && r.o.Create != nil {
 		if u, retry = r.instead(c), false; u == nil {
-			return
+			return nil
 		}
 	}
 	u.busy--
 	if retry && u.held != nil {
 		u.held = nil // its attempts are in ret
 	}
+	var b *batch
 	if ret.Failed && mayRetry(ret) {
 		r.release(u) // of another call of the run, at the same time
 		u.held = &held{c: c, attempts: ret.Wire.Attempts, ret: ret, at: r.p.o.Now()}
 	} else {
-		r.project(u, c, ret)
+		b = r.project(u, c, ret)
 	}
 	r.changed.Broadcast()
 	for r.bytes > maxQueued {
 		r.changed.Wait()
 	}
-	for r.o.Durable && !u.broken && (len(u.queue) > 0 || u.writing) {
-		r.changed.Wait()
-	}
+	return b
 }
 
 // instead finds a run for a call whose own broke while it was under way.
@@ -79,7 +93,7 @@ func (r *runs) release(u *run) {
 }
 
 // project derives the events of a call and queues them.
-func (r *runs) project(u *run, c *call, ret edge.Return) {
+func (r *runs) project(u *run, c *call, ret edge.Return) *batch {
 	next, answered := u.project.Results(c.Asked)
 	var list []recorder.Taken
 	for _, a := range answered {
@@ -87,20 +101,25 @@ func (r *runs) project(u *run, c *call, ret edge.Return) {
 	}
 	next, taken := next.Answer(c.Request, ret)
 	u.project, u.answer = next, ret.Body
-	r.enqueue(u, append(list, recorder.Taken(taken)), len(c.raw)+len(ret.Body))
+	return r.enqueue(u, append(list, recorder.Taken(taken)), len(c.raw)+len(ret.Body))
 }
 
-func (r *runs) enqueue(u *run, list []recorder.Taken, size int) {
+// enqueue adds returns to the batch that is written next.
+func (r *runs) enqueue(u *run, list []recorder.Taken, size int) *batch {
 	if u.broken {
-		return
+		return nil
 	}
-	u.queue = append(u.queue, list...)
-	u.queued += size
+	if n := len(u.queue); n == 0 || len(u.queue[n-1].list) >= maxBatch {
+		u.queue = append(u.queue, &batch{done: make(chan struct{})})
+	}
+	b := u.queue[len(u.queue)-1]
+	b.list, b.size = append(b.list, list...), b.size+size
 	r.bytes += size
 	if !u.writing {
 		u.writing = true
 		go r.write(u)
 	}
+	return b
 }
 
 // write writes a run's queue until it is empty: what gathers while one write is
@@ -108,23 +127,25 @@ func (r *runs) enqueue(u *run, list []recorder.Taken, size int) {
 func (r *runs) write(u *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for len(u.queue) > 0 && !u.broken {
-		n := min(len(u.queue), maxBatch)
-		list, size := u.queue[:n:n], u.queued/len(u.queue)*n
-		u.queue, u.queued = u.queue[n:], u.queued-size
+	for len(u.queue) > 0 {
+		b := u.queue[0]
+		u.queue = u.queue[1:]
 		r.mu.Unlock()
-		err := u.writer.TookAll(list)
+		err := u.writer.TookAll(b.list)
 		r.mu.Lock()
-		r.bytes -= size
 		if err != nil {
 			r.broke(u, err)
 		}
-		r.changed.Broadcast()
+		r.dismiss(b)
 	}
 	u.writing = false
-	if len(u.queue) == 0 {
-		r.bytes, u.queue, u.queued = r.bytes-u.queued, nil, 0
-	}
+	r.changed.Broadcast()
+}
+
+// dismiss lets go who waits for a batch.
+func (r *runs) dismiss(b *batch) {
+	r.bytes -= b.size
+	close(b.done)
 	r.changed.Broadcast()
 }
 
@@ -133,9 +154,10 @@ func (r *runs) broke(u *run, err error) {
 	r.forget(u)
 	r.stuck.Store(true)
 	_ = u.writer.Close() // whole lines are on the disk
+	for _, b := range u.queue {
+		r.dismiss(b)
+	}
 	u.broken, u.queue = true, nil
-	r.bytes -= u.queued
-	u.queued = 0
 	text := fmt.Sprintf("%s is not recorded any further: %v", u.writer.Path(), err)
 	r.trouble = append(r.trouble, text)
 	r.p.o.Notify(Note{"trouble", text})
