@@ -149,6 +149,7 @@ func HTTPClient(cfg aws.Config, idle int) *http.Client {
 	}
 	tr := buildable.GetTransport()
 	tr.DisableCompression = true
+	tr.WriteBufferSize, tr.ReadBufferSize = 32<<10, 16<<10 // most requests and answers in one piece
 	if idle > 0 {
 		tr.MaxIdleConns, tr.MaxIdleConnsPerHost = idle, idle
 	}

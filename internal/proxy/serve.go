@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -160,10 +161,16 @@ func Listen(addr string, open bool) (net.Listener, error) {
 	return net.Listen("tcp", addr)
 }
 
+// heapSlack lets the heap grow by so much more between two collections, which
+// come all the time where little is kept and each call brings its own memory.
+const heapSlack = 12 << 20
+
 // Serve answers on l until ctx ends, and then lets calls under way finish for
 // a moment. What is cut off after that has returned from h when Serve returns,
 // unless it hangs.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	slack := make([]byte, heapSlack) // never written to, so that no memory stands behind it
+	defer runtime.KeepAlive(slack)
 	var under atomic.Int64
 	counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		under.Add(1)
