@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -77,6 +79,18 @@ func (f *follower) batch() (found bool, waited time.Duration) {
 			return n > 0, waited
 		case err != nil:
 			f.trouble("calls that waited to be recorded are lost: " + err.Error())
+		default:
+			f.step(s)
+		}
+	}
+	return true, waited
+}
+
+// step takes a step. A fault of this program that shows with one call must not
+// end the traffic of others.
+func (f *follower) step(s step) {
+	err := contained(func() error {
+		switch {
 		case s.began != nil:
 			f.begin(s.call, s.began)
 		case s.ended != nil:
@@ -84,9 +98,26 @@ func (f *follower) batch() (found bool, waited time.Duration) {
 		default:
 			f.giveUp(s.call)
 		}
+		return nil
+	})
+	if err != nil {
+		f.waiting = slices.DeleteFunc(f.waiting, func(w *following) bool { return w.id == s.call })
+		delete(f.open, s.call)
+		f.trouble("a call is not recorded: " + err.Error())
 	}
-	return true, waited
 }
+
+// contained turns a panic into an error.
+func contained(do func() error) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("%w: %v\n%s", errFault, fault, debug.Stack())
+		}
+	}()
+	return do()
+}
+
+var errFault = errors.New("a fault of investigator, please report it")
 
 // rest waits before the next batch while calls keep coming.
 func (f *follower) rest(worked time.Duration) {

@@ -450,3 +450,37 @@ func TestUnreadableIsTold(t *testing.T) {
 		t.Errorf("%q, %v", r.Troubles, err)
 	}
 }
+
+// TestFaultsAreContained: a fault of our own that shows with one call costs that
+// call, is told of, and ends neither the traffic nor other runs.
+func TestFaultsAreContained(t *testing.T) {
+	shelf := &shelf{dir: t.TempDir()}
+	first := true
+	p := start(t, Options{
+		Record: &RecordOptions{Spool: shelf.dir, Create: func(n int, h recorder.Header) (*recorder.Writer, error) {
+			if first {
+				first = false
+				panic("a fault")
+			}
+			return shelf.create(n, h)
+		}},
+		Upstream: upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+			return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)}), nil
+		}),
+	})
+	for _, run := range []string{"one", "two"} {
+		if code, _, text := post(t, p.url, "/model/m/converse", `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`, RunHeader, run); code != 200 {
+			t.Errorf("run %s: %d %s", run, code, text)
+		}
+	}
+	got, err := p.Close()
+	if err == nil || !strings.Contains(err.Error(), errFault.Error()) || !strings.Contains(err.Error(), "a fault\n") {
+		t.Errorf("error %v, expected it to tell of the fault", err)
+	}
+	if len(got.Recorded) != 1 || len(got.Troubles) != 1 {
+		t.Fatalf("%d runs, %d troubles, expected one of each", len(got.Recorded), len(got.Troubles))
+	}
+	if c := open(t, got.Recorded[0]); !c.Sealed() || c.Len() != 1 {
+		t.Errorf("the other run: %d interactions, sealed %t", c.Len(), c.Sealed())
+	}
+}

@@ -131,7 +131,7 @@ func (r *runs) write(u *run) {
 		b := u.queue[0]
 		u.queue = u.queue[1:]
 		r.mu.Unlock()
-		err := u.writer.TookAll(b.list)
+		err := contained(func() error { return u.writer.TookAll(b.list) })
 		r.mu.Lock()
 		if err != nil {
 			r.broke(u, err)
