@@ -53,7 +53,10 @@ func (p *Proxy) forward(ctx context.Context, c *call, body []byte, path string, 
 	}
 	defer resp.Body.Close()
 	a.Code, a.Header = resp.StatusCode, keptHeaders(resp.Header)
-	a.pass(ctx, resp, w, ended)
+	a.pass(ctx, resp, w, func(a attempt) {
+		a.decode(resp.Header.Get("Content-Encoding"))
+		ended(a)
+	})
 }
 
 // pass copies the answer's body, flushing after each piece.
