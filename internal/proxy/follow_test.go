@@ -203,6 +203,25 @@ func TestRunsThatWaitAreKept(t *testing.T) {
 	}
 }
 
+// TestManyRunsWait: more runs than are kept open are kept while their tools are at
+// work, up to four times as many.
+func TestManyRunsWait(t *testing.T) {
+	for agents, whole := range map[int]bool{8: true, 9: false} {
+		var asks, goOn []step
+		for i := range int64(agents) {
+			ask := answered(i, "x")
+			ask.ended.Body = fmt.Appendf(nil, `{"output":{"message":{"role":"assistant","content":[{"toolUse":{"toolUseId":"u%d","name":"look","input":{}}}]}},"stopReason":"tool_use","usage":{}}`, i)
+			asks = append(asks, conversation(i, fmt.Sprint("a ", i)), ask)
+			more := conversation(100+i, "a")
+			more.began.raw = fmt.Appendf(nil, `{"messages":[{"role":"user","content":[{"text":"a %d"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"u%d","name":"look","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"u%d","content":[{"text":"seen"}]}}]}]}`, i, i, i)
+			goOn = append(goOn, more, answered(100+i, "done"))
+		}
+		if got := followed(t, 2, append(asks, goOn...)...); (len(got) == agents) != whole {
+			t.Errorf("%d agents: %d cassettes, each whole: expected %t", agents, len(got), whole)
+		}
+	}
+}
+
 // TestRunsThatFailedMakeRoom: a run whose call failed and was not tried again
 // takes nobody's place for good.
 func TestRunsThatFailedMakeRoom(t *testing.T) {

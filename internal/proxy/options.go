@@ -40,7 +40,8 @@ type RecordOptions struct {
 	// recorder and is too much for memory. Empty means the system's.
 	Spool string
 	// MaxOpen bounds the runs that are kept open; the one that was idle for the
-	// longest time is sealed to make room. Zero means 256.
+	// longest time is sealed to make room. Four times as many may be open while
+	// their tools are at work. Zero means 256.
 	MaxOpen int
 }
 

@@ -67,6 +67,7 @@ type runs struct {
 
 const (
 	maxOpenRuns = 256
+	maxWaits    = 4 // so many times as many runs may wait for results of tools
 	maxQueued   = 16 << 20
 	maxNames    = 10_000
 	maxBatch    = 64 // returns written at once
@@ -290,7 +291,7 @@ func (r *runs) create(h recorder.Header) (*recorder.Writer, error) {
 		return w, err
 	}
 	for range (r.open.Len() + 1) / 2 {
-		if u := r.idle(); u != nil {
+		if u := r.idle(true); u != nil {
 			r.end(u)
 		}
 	}
@@ -323,10 +324,10 @@ func foreignHeader(o Options, c *call) (recorder.Header, error) {
 }
 
 // makeRoom seals the run that was idle for the longest time where too many are
-// open.
+// open. One whose agent will go on is given up where even more are.
 func (r *runs) makeRoom() {
 	for r.open.Len() > r.o.MaxOpen {
-		u := r.idle()
+		u := r.idle(r.open.Len() > maxWaits*r.o.MaxOpen)
 		if u == nil {
 			return
 		}
@@ -335,10 +336,10 @@ func (r *runs) makeRoom() {
 }
 
 // idle is the run that was idle for the longest time and can be ended. One that
-// waits for results of tools is taken only where no other run will ever do (one
-// that is still being written will in a moment), unless its last call failed and
-// was not tried again.
-func (r *runs) idle() *run {
+// waits for results of tools is taken only where it has to be and no other run
+// will ever do (one that is still being written will in a moment), unless its
+// last call failed and was not tried again.
+func (r *runs) idle(must bool) *run {
 	var waits *run
 	soon := false
 	for e := r.open.Front(); e != nil; e = e.Next() {
@@ -356,7 +357,7 @@ func (r *runs) idle() *run {
 			soon = true
 		}
 	}
-	if soon {
+	if soon || !must {
 		return nil
 	}
 	return waits
