@@ -19,7 +19,7 @@ import (
 type delta struct {
 	Digest        string             `json:"digest"`
 	Model         string             `json:"model"`
-	Base          int                `json:"base"` // interaction id, -1 for none
+	Base          *int               `json:"base"` // interaction id, -1 for none
 	Kept          int                `json:"kept"` // messages of the base's thread
 	Add           []item             `json:"add"`
 	Rest          json.RawMessage    `json:"rest"` // nil: as in the base
@@ -27,7 +27,8 @@ type delta struct {
 	Cache         converse.CacheRule `json:"cache"`
 }
 
-// item is one added message: exactly one of the members is set.
+// item is one added message: exactly one of the members is set. Message and
+// Template are canonical once they were read.
 type item struct {
 	Start    int             `json:"s"` // 1: the first message of the run
 	Answer   *int            `json:"r"` // the assistant message of that interaction's response
@@ -280,20 +281,13 @@ type source interface {
 	result(id int) (json.RawMessage, error)
 }
 
-// rebuild returns the request that text stores. base gives the request of an
-// earlier model interaction, or what run.started gives for -1. budget bounds
-// how many bytes may be copied into holes, and what was copied is taken off.
-func rebuild(text []byte, base func(id int) (converse.Request, error), from source, budget *int) (converse.Request, error) {
-	var d delta
-	if err := json.Unmarshal(text, &d); err != nil {
-		return converse.Request{}, fmt.Errorf("read stored request: %w", err)
-	}
-	req, err := base(d.Base)
-	if err != nil {
-		return req, err
-	}
+// rebuild returns the request that d stores. base is the request that it
+// extends, or what run.started gives if it extends none. budget bounds how many
+// bytes may be copied into holes, and what was copied is taken off.
+func (d delta) rebuild(base converse.Request, from source, budget *int) (converse.Request, error) {
+	req := base
 	first := req.Messages.Last()
-	if d.Base < 0 {
+	if *d.Base < 0 {
 		req.Messages = nil
 		if d.Rest == nil && !d.RestFromStart {
 			return req, fmt.Errorf(`read stored request: expected "rest" or "rest_from_start" without a base`)
@@ -313,6 +307,7 @@ func rebuild(text []byte, base func(id int) (converse.Request, error), from sour
 		req.Messages = req.Messages.Append(message)
 	}
 	if d.Rest != nil {
+		var err error
 		if req.Rest, err = converse.NewRest(d.Rest); err != nil {
 			return req, fmt.Errorf("read stored request: /rest: %w", err)
 		}
@@ -331,13 +326,9 @@ func (it item) message(first json.RawMessage, from source, budget *int) (json.Ra
 	case it.Answer != nil:
 		return from.answer(*it.Answer)
 	case it.Message != nil:
-		return ledger.Canon(it.Message)
+		return it.Message, nil
 	case it.Template != nil:
-		template, err := ledger.Canon(it.Template)
-		if err != nil {
-			return nil, err
-		}
-		return fill(template, it.Holes, from, budget)
+		return fill(it.Template, it.Holes, from, budget)
 	}
 	return nil, fmt.Errorf(`expected one of "s", "r", "m" and "t"`)
 }

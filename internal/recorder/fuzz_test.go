@@ -220,7 +220,11 @@ func FuzzDelta(f *testing.F) {
 		for range turns {
 			text := encodeDelta(nil, req, c.requests[base], base, c.known)
 			budget := 64 << 20
-			got, err := rebuild(text, func(id int) (converse.Request, error) { return c.requests[id], nil }, c, &budget)
+			d, err := readDelta(text)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			got, err := d.rebuild(c.requests[*d.Base], c, &budget)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}

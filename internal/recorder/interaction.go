@@ -149,23 +149,22 @@ func (c *Cassette) Request(seq int) (converse.Request, error) {
 // c.mu is held and the events are loaded.
 func (c *Cassette) requestOf(id int) (converse.Request, error) {
 	var todo []int
+	var deltas []delta
 	for at := id; at >= 0; {
 		if _, done := c.request[at]; done {
 			break
 		}
-		todo = append(todo, at)
-		var d struct {
-			Base *int `json:"base"`
+		d, err := readDelta(c.heads[at].delta)
+		if err != nil || d.Base == nil || *d.Base < -1 || *d.Base >= at {
+			return converse.Request{}, c.damage(at, extendsNothing(err))
 		}
-		if err := json.Unmarshal(c.heads[at].delta, &d); err != nil || d.Base == nil || *d.Base < -1 || *d.Base >= at {
-			return converse.Request{}, c.damage(at, fmt.Errorf(`the stored request: expected "base" to name an earlier interaction`))
-		}
+		todo, deltas = append(todo, at), append(deltas, d)
 		if at = *d.Base; at >= 0 && c.heads[at].kind != edge.Model {
 			return converse.Request{}, c.damage(id, fmt.Errorf("the stored request extends interaction %d, which is no model call", at))
 		}
 	}
 	for i := len(todo) - 1; i >= 0; i-- {
-		req, err := rebuild(c.heads[todo[i]].delta, c.baseRequest, recorded{c, todo[i]}, &c.budget)
+		req, err := deltas[i].rebuild(c.baseRequest(*deltas[i].Base), recorded{c, todo[i]}, &c.budget)
 		if err != nil {
 			return req, c.damage(todo[i], err)
 		}
@@ -174,15 +173,24 @@ func (c *Cassette) requestOf(id int) (converse.Request, error) {
 	return c.request[id], nil
 }
 
+// extendsNothing is the error about a stored request that cannot be read, or
+// that does not say what it extends.
+func extendsNothing(err error) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf(`the stored request: expected "base" to name an earlier interaction`)
+}
+
 func (c *Cassette) damage(i int, err error) error {
 	return &Damage{File: c.name, Line: firstLineNo + i, Interaction: i, Reason: err.Error()}
 }
 
-func (c *Cassette) baseRequest(id int) (converse.Request, error) {
+func (c *Cassette) baseRequest(id int) converse.Request {
 	if id < 0 {
-		return c.begin.Request(), nil
+		return c.begin.Request()
 	}
-	return c.request[id], nil
+	return c.request[id]
 }
 
 // recorded is the source for the request of interaction limit: it gives what
