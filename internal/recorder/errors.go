@@ -14,7 +14,7 @@ var (
 	ErrNotFile     = errors.New("not a plain file")
 	ErrNotCassette = errors.New("not a cassette")
 	ErrNotYAML     = errors.New("not YAML")
-	ErrNotOurs     = errors.New("a go-vcr v3 cassette without an investigator header")
+	ErrNotOurs     = errors.New("a go-vcr cassette without an investigator header")
 	ErrNewer       = errors.New("written by a newer investigator")
 	ErrCutHeader   = errors.New("cut off inside its header")
 )
