@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"fmt"
 	"net/url"
 
@@ -35,81 +34,69 @@ type ForeignCall struct {
 	Seq      int                // of the model's event
 	Wire     recorder.Interaction
 	Return   edge.Return
+	Made     bool // no answer that can be read came over a network
 }
 
 // ForeignCalls reads the model calls of a foreign agent's cassette and derives
 // its events from them. each is called for every model call; what has to be
-// compared with the recording is given to check in order.
+// compared with the recording is given to check in order. Of a cassette that was
+// not read before, no more is held than recorder.Walk holds.
 func ForeignCalls(c *recorder.Cassette, each func(ForeignCall) error, check func(...ledger.Event) error) (foreign.Projector, error) {
 	var p foreign.Projector
 	var tools []ledger.Event
-	for i := range c.Len() {
-		x, err := c.Interaction(i)
-		if err != nil {
-			return p, err
+	err := c.Walk(func(r recorder.Read) error {
+		if r.Kind == edge.Tool {
+			tools = append(tools, r.Events[0])
+			return nil
 		}
-		if x.Kind == edge.Tool {
-			e, err := c.Event(x.First)
-			if err != nil {
-				return p, err
-			}
-			tools = append(tools, e)
-			continue
-		}
-		call, next, events, err := readForeign(c, x, p, tools)
+		call, next, events, err := readForeign(c, r, p, tools)
 		if err != nil {
-			return p, err
+			return err
 		}
 		if err := check(events...); err != nil {
-			return p, err
-		}
-		if err := each(call); err != nil {
-			return p, err
+			return err
 		}
 		p, tools = next, nil
+		return each(call)
+	})
+	if err != nil {
+		return p, err
 	}
 	return p, check(tools...) // a halted fork ends with results nobody was told of
 }
 
-func readForeign(c *recorder.Cassette, x recorder.Interaction, p foreign.Projector, tools []ledger.Event) (ForeignCall, foreign.Projector, []ledger.Event, error) {
-	call := ForeignCall{Before: p, Seq: x.First, Wire: x}
-	req, err := c.Request(x.First)
+func readForeign(c *recorder.Cassette, r recorder.Read, p foreign.Projector, tools []ledger.Event) (ForeignCall, foreign.Projector, []ledger.Event, error) {
+	call := ForeignCall{Before: p, Seq: r.First, Wire: r.Interaction, Return: r.Return}
+	u, err := url.Parse(r.URL)
 	if err != nil {
-		return call, p, nil, err
-	}
-	u, err := url.Parse(x.URL)
-	if err != nil {
-		return call, p, nil, fmt.Errorf("read %s: event %d: %w", c.Name(), x.First, err)
+		return call, p, nil, fmt.Errorf("read %s: event %d: %w", c.Name(), r.First, err)
 	}
 	route, _ := foreign.ParseRoute(u.EscapedPath()) // an unknown one is opaque
-	call.Asked = foreign.FromRequest(route, req)
+	call.Asked = foreign.FromRequest(route, r.Asked)
 	var events []ledger.Event
 	p, call.Answered = p.Results(call.Asked)
 	for i, a := range call.Answered {
 		e := a.Events[0]
-		if i < len(tools) && x.First > tools[i].Seq {
+		if i < len(tools) && r.First > tools[i].Seq {
 			if origin, err := c.Origin(tools[i].Seq); err == nil && origin == edge.Patched {
 				e = tools[i] // what the patch made of it need not read back as it was written
 			}
 		}
 		events = append(events, e)
 	}
-	if call.Return, err = c.Return(x.First); err != nil {
-		return call, p, nil, err
-	}
-	p, taken := p.Answer(req, derivedReturn(call))
+	p, taken := p.Answer(r.Asked, call.derive())
 	return call, p, append(events, taken.Events...), nil
 }
 
-// derivedReturn reads the answer again from the recorded bytes, where they are
-// an answer that came over a network.
-func derivedReturn(call ForeignCall) edge.Return {
+// derive reads the answer again from the recorded bytes, where they are an
+// answer that came over a network.
+func (call *ForeignCall) derive() edge.Return {
 	r := call.Return
-	if r.Failed || call.Wire.Origin == edge.Patched {
+	if call.Made = r.Failed || call.Wire.Origin == edge.Patched; call.Made {
 		return r
 	}
 	body, err := foreign.ReadAnswer(call.Asked.Dialect, call.Wire.Response)
-	if err == nil && !bytes.Equal(body, r.Body) {
+	if call.Made = err != nil; !call.Made {
 		r.Body = body
 	}
 	return r

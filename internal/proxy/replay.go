@@ -80,15 +80,14 @@ func (m *replaying) load(c *recorder.Cassette) error {
 		return fmt.Errorf("replay %s: it is a run of investigator's own loop: investigator replay %s", c.Name(), c.Name())
 	}
 	t := &tape{c: c, carry: map[ledger.Sum]bool{}}
-	sums := map[*converse.Thread]ledger.Sum{}
+	sums := map[ledger.Sum]ledger.Sum{}
 	_, err := engine.ForeignCalls(c, func(f engine.ForeignCall) error {
-		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route, exact: exactOf(f.Asked)}
-		_, err := foreign.ReadAnswer(f.Asked.Dialect, f.Wire.Response)
-		call.made = err != nil || f.Wire.Origin == edge.Patched
+		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route, exact: exactOf(f.Asked), made: f.Made}
 		call.sum = threadSum(sums, f.Asked.Request.Messages)
 		call.key = foreign.Key(f.Asked, call.sum)
 		var inserted *foreign.Insertion
 		if f.Wire.Origin == edge.Patched {
+			var err error
 			if inserted, err = insertionAt(c, f.Seq, f.Asked.Request.Messages.Len()); err != nil {
 				return err
 			}
@@ -113,19 +112,20 @@ func (m *replaying) load(c *recorder.Cassette) error {
 }
 
 // threadSum is the sum of foreign.Sums for a thread, computed once a message.
-func threadSum(known map[*converse.Thread]ledger.Sum, t *converse.Thread) ledger.Sum {
+// known holds it by the thread's own sum.
+func threadSum(known map[ledger.Sum]ledger.Sum, t *converse.Thread) ledger.Sum {
 	var todo []*converse.Thread
 	for t != nil {
-		if _, found := known[t]; found {
+		if _, found := known[t.Sum()]; found {
 			break
 		}
 		todo = append(todo, t)
 		t = t.Parent()
 	}
-	s := known[t]
+	s := known[t.Sum()]
 	for i := len(todo) - 1; i >= 0; i-- {
 		s = foreign.NextSum(s, todo[i])
-		known[todo[i]] = s
+		known[todo[i].Sum()] = s
 	}
 	return s
 }

@@ -26,14 +26,16 @@ type Cassette struct {
 	size   int
 
 	mu      sync.Mutex
-	loaded  bool
+	done    bool // the seal was read
 	err     error
 	events  []ledger.Event
-	marks   []mark // of each event
-	heads   []head // of each interaction
+	marks   []mark    // of each event
+	heads   []head    // of each interaction that was read
+	after   projector // what the next interaction builds on
 	request map[int]converse.Request
 	budget  int
-	index   *index // of its tapes, nil until one is made
+	index   *index  // of its tapes, nil until one is made
+	window  *window // nil if it holds all of its lines
 }
 
 // mark is what is known of an event beside the ledger.
@@ -51,6 +53,8 @@ type head struct {
 	end   int // of its last event
 	delta []byte
 	after projector // what a next interaction builds on
+	gone  bool      // its events' data, delta and after.pending were given up
+	links links
 
 	line     *line // without its bodies
 	at, took string
@@ -178,42 +182,79 @@ func (c *Cassette) Len() int { return len(c.layout.lines) }
 func (c *Cassette) Events() ([]ledger.Event, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.events, c.load()
+	err := c.loadAll()
+	return c.events, err
 }
 
 // EventCount returns the number of events.
 func (c *Cassette) EventCount() (int, error) {
-	events, err := c.Events()
-	return len(events), err
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.load()
+	return len(c.events), err
 }
 
-// load projects all events; c.mu is held.
+// loadAll projects all events and holds them; c.mu is held.
+func (c *Cassette) loadAll() error {
+	if c.window != nil {
+		c.window, c.done = nil, false
+		c.events, c.marks, c.heads, c.after = nil, nil, nil, projector{}
+		clear(c.request)
+	}
+	return c.load()
+}
+
+// load projects the events that were not yet; c.mu is held.
 func (c *Cassette) load() error {
-	if !c.loaded {
-		c.loaded = true
-		if c.err = c.project(); c.err != nil {
-			c.events, c.marks, c.heads = nil, nil, nil
+	for !c.done && c.err == nil {
+		if len(c.heads) < c.Len() {
+			_, _ = c.next() // the error is kept
+			continue
+		}
+		c.done = true
+		if err := c.finish(); err != nil {
+			c.fail(err)
 		}
 	}
 	return c.err
 }
 
-func (c *Cassette) project() error {
-	first, sum := c.header.begun.event, c.header.begun.sum
-	c.events = append(c.events, first)
-	c.marks = append(c.marks, mark{interaction: -1, origin: startOrigin(c.header), sum: sum})
-	var p projector
-	for i := range c.layout.lines {
-		var err error
-		if p, err = c.projectLine(i, p); err != nil {
-			return &Damage{File: c.name, Line: firstLineNo + i, Interaction: i, Reason: err.Error()}
-		}
+func (c *Cassette) fail(err error) {
+	c.err, c.events, c.marks, c.heads = err, nil, nil, nil
+}
+
+// start puts run.started first.
+func (c *Cassette) start() {
+	if len(c.events) == 0 {
+		c.events = append(c.events, c.header.begun.event)
+		c.marks = append(c.marks, mark{interaction: -1, origin: startOrigin(c.header), sum: c.header.begun.sum})
 	}
+}
+
+// next reads and projects one more line; c.mu is held.
+func (c *Cassette) next() (*line, error) {
+	c.start()
+	i := len(c.heads)
+	l, err := decodeLine(c.layout.lines[i])
+	if err == nil {
+		err = c.project(i, l)
+	}
+	if err != nil {
+		c.fail(c.damage(i, err))
+		return nil, c.err
+	}
+	c.hold(i)
+	return l, nil
+}
+
+// finish adds run.finished.
+func (c *Cassette) finish() error {
+	c.start()
 	if c.seal == nil {
 		return nil
 	}
 	last := ledger.Event{Seq: len(c.events) + 1, Type: ledger.RunFinished, Data: c.seal.Finished}
-	sum = c.marks[len(c.marks)-1].sum.Add(last)
+	sum := c.marks[len(c.marks)-1].sum.Add(last)
 	c.events = append(c.events, last)
 	c.marks = append(c.marks, mark{interaction: -1, origin: edge.Derived, sum: sum})
 	if sum.String() != c.seal.Ledger || c.seal.Events != len(c.events) {
@@ -223,32 +264,34 @@ func (c *Cassette) project() error {
 	return nil
 }
 
-func (c *Cassette) projectLine(i int, p projector) (projector, error) {
-	l, err := decodeLine(c.layout.lines[i])
-	if err != nil {
-		return p, err
-	}
-	if l.X.Seq != len(c.events)+1 {
-		return p, fmt.Errorf("expected event %d, found %d", len(c.events)+1, l.X.Seq)
-	}
-	types := make([]string, len(l.X.Events))
-	given := make([]json.RawMessage, len(l.X.Events))
+// entries are the types of a line's events, and their data where it is given.
+func (l *line) entries() (types []string, given []json.RawMessage) {
+	types = make([]string, len(l.X.Events))
+	given = make([]json.RawMessage, len(l.X.Events))
 	for k, e := range l.X.Events {
 		types[k] = e.Type
 		if e.Data != nil {
 			given[k] = json.RawMessage(*e.Data)
 		}
 	}
-	next, derived, err := p.use(types, given, l, nil)
+	return types, given
+}
+
+func (c *Cassette) project(i int, l *line) error {
+	if l.X.Seq != len(c.events)+1 {
+		return fmt.Errorf("expected event %d, found %d", len(c.events)+1, l.X.Seq)
+	}
+	types, given := l.entries()
+	next, derived, err := c.after.use(types, given, l, nil)
 	if err != nil {
-		return p, err
+		return err
 	}
 	sum := c.marks[len(c.marks)-1].sum
 	for k, e := range l.X.Events {
 		event := ledger.Event{Seq: len(c.events) + 1, Type: e.Type, In: e.In, Data: derived.data[k]}
 		sum = sum.Add(event)
 		if sum.String() != e.Sum {
-			return p, fmt.Errorf("event %d (%s): ledger sum recorded %q / now %q", event.Seq, e.Type, e.Sum, sum)
+			return fmt.Errorf("event %d (%s): ledger sum recorded %q / now %q", event.Seq, e.Type, e.Sum, sum)
 		}
 		m := mark{interaction: i, origin: edge.Derived, sum: sum, turn: derived.call.Turn}
 		if k == 0 {
@@ -260,21 +303,46 @@ func (c *Cassette) projectLine(i int, p projector) (projector, error) {
 	if h.kind == edge.Model {
 		h.delta, h.wired = l.Request.Body, l.wired()
 	}
-	c.heads = append(c.heads, h)
-	return next, nil
+	c.heads, c.after = append(c.heads, h), next
+	return nil
 }
 
 // at returns an event with its mark.
 func (c *Cassette) at(seq int) (ledger.Event, mark, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.load(); err != nil {
-		return ledger.Event{}, mark{}, err
+	e, m, _, err := c.found(seq)
+	if err == nil && m.interaction >= 0 {
+		err = c.recall(m.interaction)
+		e = c.events[seq-1]
+	}
+	return e, m, err
+}
+
+// markOf returns what is known of an event beside the ledger.
+func (c *Cassette) markOf(seq int) (mark, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, m, _, err := c.found(seq)
+	return m, err
+}
+
+// found returns an event, perhaps without its data, and the interaction that it
+// came with; c.mu is held.
+func (c *Cassette) found(seq int) (ledger.Event, mark, head, error) {
+	if seq > len(c.events) || c.window == nil {
+		if err := c.load(); err != nil {
+			return ledger.Event{}, mark{}, head{}, err
+		}
 	}
 	if seq < 1 || seq > len(c.events) {
-		return ledger.Event{}, mark{}, fmt.Errorf("cassette %q: expected an event from 1 to %d, found %d", c.name, len(c.events), seq)
+		return ledger.Event{}, mark{}, head{}, fmt.Errorf("cassette %q: expected an event from 1 to %d, found %d", c.name, len(c.events), seq)
 	}
-	return c.events[seq-1], c.marks[seq-1], nil
+	m := c.marks[seq-1]
+	if m.interaction < 0 {
+		return c.events[seq-1], m, head{}, nil
+	}
+	return c.events[seq-1], m, c.heads[m.interaction], nil
 }
 
 // Event returns one event.
@@ -285,7 +353,7 @@ func (c *Cassette) Event(seq int) (ledger.Event, error) {
 
 // Origin says where an event came from.
 func (c *Cassette) Origin(seq int) (edge.Origin, error) {
-	_, m, err := c.at(seq)
+	m, err := c.markOf(seq)
 	return m.origin, err
 }
 
@@ -309,7 +377,7 @@ func (c *Cassette) Origins() (map[edge.Origin]int, error) {
 
 // LedgerSum returns the ledger sum up to and including an event.
 func (c *Cassette) LedgerSum(seq int) (ledger.Sum, error) {
-	_, m, err := c.at(seq)
+	m, err := c.markOf(seq)
 	return m.sum, err
 }
 

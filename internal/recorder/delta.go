@@ -282,11 +282,11 @@ type source interface {
 }
 
 // rebuild returns the request that d stores. base is the request that it
-// extends, or what run.started gives if it extends none. budget bounds how many
-// bytes may be copied into holes, and what was copied is taken off.
-func (d delta) rebuild(base converse.Request, from source, budget *int) (converse.Request, error) {
+// extends, or what run.started gives if it extends none; first is the first
+// message of the run. budget bounds how many bytes may be copied into holes, and
+// what was copied is taken off.
+func (d delta) rebuild(base converse.Request, first json.RawMessage, from source, budget *int) (converse.Request, error) {
 	req := base
-	first := req.Messages.Last()
 	if *d.Base < 0 {
 		req.Messages = nil
 		if d.Rest == nil && !d.RestFromStart {

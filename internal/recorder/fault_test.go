@@ -254,7 +254,7 @@ func TestForgedRequestsAreRefused(t *testing.T) {
 		budget := 1 << 20
 		d, err := readDelta([]byte(text))
 		if err == nil {
-			_, err = d.rebuild(p.begin.Request(), big, &budget)
+			_, err = d.rebuild(p.begin.Request(), p.begin.Request().Messages.Last(), big, &budget)
 		}
 		if err == nil || name == "grows" && !strings.Contains(err.Error(), "than an honest recording could") {
 			t.Errorf("%s: rebuilt, %v", name, err)

@@ -224,7 +224,7 @@ func FuzzDelta(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
-			got, err := d.rebuild(c.requests[*d.Base], c, &budget)
+			got, err := d.rebuild(c.requests[*d.Base], start.Messages.Last(), c, &budget)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}

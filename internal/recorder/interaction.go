@@ -40,14 +40,15 @@ func (c *Cassette) Interaction(i int) (Interaction, error) {
 // AnswerOf is the interaction that an event came with, without its Request. It
 // costs what the Response costs.
 func (c *Cassette) AnswerOf(seq int) (Interaction, error) {
-	_, m, err := c.at(seq)
+	c.mu.Lock()
+	_, m, h, err := c.found(seq)
+	c.mu.Unlock()
 	if err != nil {
 		return Interaction{}, err
 	}
 	if m.interaction < 0 {
 		return Interaction{}, fmt.Errorf("cassette %q: event %d came with no interaction", c.name, seq)
 	}
-	h := c.heads[m.interaction]
 	l := *h.line
 	if l.answer != nil {
 		if l.Response.Body, err = bodyOf(l.answer); err != nil {
@@ -99,14 +100,13 @@ func (c *Cassette) Return(seq int) (edge.Return, error) {
 	if err != nil {
 		return edge.Return{}, err
 	}
-	if m.interaction < 0 || c.heads[m.interaction].seq != seq {
+	c.mu.Lock()
+	_, _, h, err := c.found(seq)
+	c.mu.Unlock()
+	if err != nil || m.interaction < 0 || h.seq != seq {
 		return edge.Return{}, fmt.Errorf("cassette %q: event %d (%s) is not the return of a call", c.name, seq, e.Type)
 	}
-	h := c.heads[m.interaction]
-	out := edge.Return{Body: e.Data, Failed: e.Type == ledger.ModelFailed, Origin: m.origin, At: h.at, Took: h.took}
-	if h.kind == edge.Tool {
-		out.Body, out.Failed = resultIn(e.Data)
-	}
+	out := h.returned(e, m)
 	if h.wired {
 		x, err := c.AnswerOf(seq)
 		if err != nil {
@@ -115,6 +115,16 @@ func (c *Cassette) Return(seq int) (edge.Return, error) {
 		out.Wire = &edge.Wire{URL: x.URL, Attempts: x.Attempts}
 	}
 	return out, nil
+}
+
+// returned is the return behind an interaction's first event, but for what went
+// over a network.
+func (h head) returned(e ledger.Event, m mark) edge.Return {
+	out := edge.Return{Body: e.Data, Failed: e.Type == ledger.ModelFailed, Origin: m.origin, At: h.at, Took: h.took}
+	if h.kind == edge.Tool {
+		out.Body, out.Failed = resultIn(e.Data)
+	}
+	return out
 }
 
 // resultIn reads the data of tool.returned.
@@ -133,44 +143,125 @@ func resultIn(data json.RawMessage) (result json.RawMessage, failed bool) {
 // Request rebuilds the model request behind a model.responded or model.failed
 // event and checks it against its digest.
 func (c *Cassette) Request(seq int) (converse.Request, error) {
-	e, m, err := c.at(seq)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, m, h, err := c.found(seq)
 	if err != nil {
 		return converse.Request{}, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if m.interaction < 0 || c.heads[m.interaction].kind != edge.Model || c.heads[m.interaction].seq != seq {
+	if m.interaction < 0 || h.kind != edge.Model || h.seq != seq {
 		return converse.Request{}, fmt.Errorf("cassette %q: event %d (%s) has no model request", c.name, seq, e.Type)
 	}
 	return c.requestOf(m.interaction)
 }
 
-// requestOf rebuilds the request of a model interaction and those it extends;
-// c.mu is held and the events are loaded.
+// links say where the parts of a rebuilt request stand, so that another time
+// those that it takes nothing from are passed over.
+type links struct {
+	known bool
+	kept  int // messages of another request
+	from  int // the interaction that added the last of them, -1 if there is none
+	rest  int // the interaction whose stored request gives the rest, -1 for run.started
+}
+
+// requestOf rebuilds the request of a model interaction and those it takes
+// messages from; c.mu is held and the events are loaded.
 func (c *Cassette) requestOf(id int) (converse.Request, error) {
 	var todo []int
 	var deltas []delta
-	for at := id; at >= 0; {
-		if _, done := c.request[at]; done {
-			break
-		}
-		d, err := readDelta(c.heads[at].delta)
-		if err != nil || d.Base == nil || *d.Base < -1 || *d.Base >= at {
-			return converse.Request{}, c.damage(at, extendsNothing(err))
+	at := id
+	req, found := c.request[at]
+	for ; at >= 0 && !found; req, found = c.request[at] {
+		d, err := c.stored(at)
+		if err != nil {
+			return req, err
 		}
 		todo, deltas = append(todo, at), append(deltas, d)
-		if at = *d.Base; at >= 0 && c.heads[at].kind != edge.Model {
-			return converse.Request{}, c.damage(id, fmt.Errorf("the stored request extends interaction %d, which is no model call", at))
+		if at = c.extends(at, d); at >= 0 && c.heads[at].kind != edge.Model {
+			return req, c.damage(id, fmt.Errorf("the stored request extends interaction %d, which is no model call", at))
 		}
 	}
-	for i := len(todo) - 1; i >= 0; i-- {
-		req, err := deltas[i].rebuild(c.baseRequest(*deltas[i].Base), recorded{c, todo[i]}, &c.budget)
-		if err != nil {
-			return req, c.damage(todo[i], err)
-		}
-		c.request[todo[i]] = req
+	if !found {
+		req = c.begin.Request()
 	}
-	return c.request[id], nil
+	var err error
+	for i := len(todo) - 1; i >= 0 && err == nil; i-- {
+		req, err = c.rebuild(todo[i], deltas[i], req)
+	}
+	return req, err
+}
+
+// stored reads the stored request of a model interaction.
+func (c *Cassette) stored(id int) (delta, error) {
+	if err := c.recall(id); err != nil {
+		return delta{}, err
+	}
+	d, err := readDelta(c.heads[id].delta)
+	if err != nil || d.Base == nil || *d.Base < -1 || *d.Base >= id {
+		return d, c.damage(id, extendsNothing(err))
+	}
+	return d, nil
+}
+
+// extends is the interaction whose request has the messages that d keeps.
+func (c *Cassette) extends(id int, d delta) int {
+	if l := c.heads[id].links; l.known {
+		return l.from
+	}
+	return *d.Base
+}
+
+// rebuild rebuilds one request from that which it extends.
+func (c *Cassette) rebuild(id int, d delta, base converse.Request) (converse.Request, error) {
+	h := &c.heads[id]
+	var err error
+	if h.links.known && d.Rest == nil {
+		if base.Rest, err = c.restAt(h.links.rest); err != nil {
+			return base, err
+		}
+	}
+	req, err := d.rebuild(base, c.begin.Request().Messages.Last(), recorded{c, id}, &c.budget)
+	if err != nil {
+		return req, c.damage(id, err)
+	}
+	c.link(id, d)
+	if !h.gone {
+		c.request[id] = req
+	}
+	return req, nil
+}
+
+// restAt is what the stored request of an interaction gives beside messages.
+func (c *Cassette) restAt(id int) (converse.Rest, error) {
+	if id < 0 {
+		return c.begin.Request().Rest, nil
+	}
+	if req, done := c.request[id]; done {
+		return req.Rest, nil
+	}
+	d, err := c.stored(id)
+	if err != nil {
+		return converse.Rest{}, err
+	}
+	return converse.NewRest(d.Rest)
+}
+
+// link notes where the parts of a request stand that was rebuilt.
+func (c *Cassette) link(id int, d delta) {
+	h := &c.heads[id]
+	if h.links.known {
+		return
+	}
+	h.links = links{known: true, kept: d.Kept, from: *d.Base, rest: -1}
+	if *d.Base >= 0 {
+		h.links.rest = c.heads[*d.Base].links.rest
+	}
+	if d.Rest != nil {
+		h.links.rest = id
+	}
+	for at := &h.links.from; *at >= 0 && c.heads[*at].links.kept >= d.Kept; {
+		*at = c.heads[*at].links.from
+	}
 }
 
 // extendsNothing is the error about a stored request that cannot be read, or
@@ -186,13 +277,6 @@ func (c *Cassette) damage(i int, err error) error {
 	return &Damage{File: c.name, Line: firstLineNo + i, Interaction: i, Reason: err.Error()}
 }
 
-func (c *Cassette) baseRequest(id int) converse.Request {
-	if id < 0 {
-		return c.begin.Request()
-	}
-	return c.request[id]
-}
-
 // recorded is the source for the request of interaction limit: it gives what
 // was recorded before.
 type recorded struct {
@@ -204,7 +288,8 @@ func (r recorded) event(id int, kind edge.Kind) (ledger.Event, error) {
 	if id < 0 || id >= r.limit || r.c.heads[id].kind != kind {
 		return ledger.Event{}, fmt.Errorf("expected an earlier %s interaction, found %d", kind, id)
 	}
-	return r.c.events[r.c.heads[id].seq-1], nil
+	err := r.c.recall(id)
+	return r.c.events[r.c.heads[id].seq-1], err
 }
 
 func (r recorded) answer(id int) (json.RawMessage, error) {

@@ -59,7 +59,7 @@ func (m *Missing) Error() string {
 func NewTape(c *Cassette) (*Tape, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.load(); err != nil {
+	if err := c.loadAll(); err != nil {
 		return nil, err
 	}
 	if c.index == nil {

@@ -1,0 +1,16 @@
+package recorder
+
+// Narrow makes a cassette that was not read yet hold no more than so many bytes
+// of its lines.
+func Narrow(c *Cassette, bytes int) { c.window = &window{limit: bytes} }
+
+// Holding counts the interactions that a walked cassette holds, and the bytes of
+// lines that were read again since its limit last grew.
+func Holding(c *Cassette) (held, requests, again int) {
+	for i := range c.heads {
+		if !c.heads[i].gone {
+			held++
+		}
+	}
+	return held, len(c.request), c.window.again
+}
