@@ -14,3 +14,14 @@ func Holding(c *Cassette) (held, requests, again int) {
 	}
 	return held, len(c.request), c.window.again
 }
+
+// Strays counts the requests that are held of interactions that were given up.
+func Strays(c *Cassette) int {
+	n := 0
+	for id := range c.request {
+		if c.heads[id].gone {
+			n++
+		}
+	}
+	return n
+}
