@@ -26,6 +26,7 @@ type taped struct {
 	sum   ledger.Sum // over its conversation
 	named []place    // its tool results
 	made  bool       // its answer never went over a wire and has to be encoded
+	fails bool       // a failure is what was recorded
 	used  bool
 
 	inserted *foreign.Insertion // what a fork added to its answer
@@ -82,7 +83,7 @@ func (m *replaying) load(c *recorder.Cassette) error {
 	t := &tape{c: c, carry: map[ledger.Sum]bool{}}
 	sums := map[ledger.Sum]ledger.Sum{}
 	_, err := engine.ForeignCalls(c, func(f engine.ForeignCall) error {
-		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route, exact: exactOf(f.Asked), made: f.Made}
+		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route, exact: exactOf(f.Asked), made: f.Made, fails: f.Return.Failed}
 		call.sum = threadSum(sums, f.Asked.Request.Messages)
 		call.key = foreign.Key(f.Asked, call.sum)
 		var inserted *foreign.Insertion
@@ -259,8 +260,11 @@ func (m *replaying) retried(c *call) *taped {
 
 // failed reports whether the recorded answer is one that clients try again.
 func (m *replaying) failed(t *taped) bool {
+	if !t.fails {
+		return false
+	}
 	e, err := t.tape.c.Event(t.seq)
-	if err != nil || e.Type != ledger.ModelFailed {
+	if err != nil {
 		return false
 	}
 	f, err := edge.ParseFailure(e.Data)
@@ -305,36 +309,37 @@ type wireAnswer struct {
 
 // recordedAnswer is what a client gets for a recorded call. cut says that it
 // ends before its end. What never went over a wire (a patched turn) is encoded.
-func recordedAnswer(a foreign.Asked, t *taped) (wireAnswer, bool, error) {
-	event, err := t.tape.c.Event(t.seq)
-	if err != nil {
-		return wireAnswer{}, false, err
-	}
+func recordedAnswer(a foreign.Asked, t *taped) (out wireAnswer, cut bool, err error) {
 	x, err := t.interaction()
 	if err != nil {
-		return wireAnswer{}, false, err
+		return out, false, err
 	}
-	out := wireAnswer{status: x.Code, header: cloned(x.Header), body: x.Response}
-	last := ""
-	if n := len(x.Attempts); n > 0 {
-		last = x.Attempts[n-1].Err
-	}
-	if event.Type == ledger.ModelResponded {
-		if t.made {
-			body := event.Data
-			if t.inserted != nil {
-				body = t.inserted.Without()
-			}
-			e, err := foreign.Encode(a, body)
-			return wireAnswer{http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body}, false, err
-		}
+	out = wireAnswer{status: x.Code, header: x.Header, body: x.Response}
+	if !t.made && !t.fails {
 		return out, false, nil
 	}
+	event, err := t.tape.c.Event(t.seq)
+	if err != nil {
+		return out, false, err
+	}
+	if !t.fails {
+		body := event.Data
+		if t.inserted != nil {
+			body = t.inserted.Without()
+		}
+		e, err := foreign.Encode(a, body)
+		return wireAnswer{http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body}, false, err
+	}
+	return recordedFailure(a, x, event)
+}
+
+func recordedFailure(a foreign.Asked, x recorder.Interaction, event ledger.Event) (out wireAnswer, cut bool, err error) {
+	out = wireAnswer{status: x.Code, header: x.Header, body: x.Response}
 	f, err := edge.ParseFailure(event.Data)
 	if err != nil {
 		return out, false, err
 	}
-	if x.Code == http.StatusOK && last != "" {
+	if n := len(x.Attempts); x.Code == http.StatusOK && n > 0 && x.Attempts[n-1].Err != "" {
 		return out, true, nil
 	}
 	if x.Code == 0 || x.Origin == edge.Patched {

@@ -226,8 +226,9 @@ func (c *Cassette) fail(err error) {
 // start puts run.started first.
 func (c *Cassette) start() {
 	if len(c.events) == 0 {
-		c.events = append(c.events, c.header.begun.event)
-		c.marks = append(c.marks, mark{interaction: -1, origin: startOrigin(c.header), sum: c.header.begun.sum})
+		c.heads = make([]head, 0, c.Len())
+		c.events = append(make([]ledger.Event, 0, c.Len()+2), c.header.begun.event)
+		c.marks = append(make([]mark, 0, c.Len()+2), mark{interaction: -1, origin: startOrigin(c.header), sum: c.header.begun.sum})
 	}
 }
 
