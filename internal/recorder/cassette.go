@@ -208,7 +208,8 @@ func (c *Cassette) loadAll() error {
 func (c *Cassette) load() error {
 	for !c.done && c.err == nil {
 		if len(c.heads) < c.Len() {
-			_, _ = c.next() // the error is kept
+			l, err := decodeLine(c.layout.lines[len(c.heads)])
+			_ = c.next(decoded{l, err}) // the error is kept
 			continue
 		}
 		c.done = true
@@ -232,20 +233,19 @@ func (c *Cassette) start() {
 	}
 }
 
-// next reads and projects one more line; c.mu is held.
-func (c *Cassette) next() (*line, error) {
+// next projects one more line; c.mu is held.
+func (c *Cassette) next(d decoded) error {
 	c.start()
-	i := len(c.heads)
-	l, err := decodeLine(c.layout.lines[i])
+	i, err := len(c.heads), d.err
 	if err == nil {
-		err = c.project(i, l)
+		err = c.project(i, d.line)
 	}
 	if err != nil {
 		c.fail(c.damage(i, err))
-		return nil, c.err
+		return c.err
 	}
 	c.hold(i)
-	return l, nil
+	return nil
 }
 
 // finish adds run.finished.

@@ -26,8 +26,11 @@ func (c *Cassette) Walk(each func(Read) error) error {
 		c.window = &window{limit: windowSize}
 	}
 	c.mu.Unlock()
+	stop := make(chan struct{})
+	defer close(stop)
+	lines := c.ahead(stop)
 	for i := range c.Len() {
-		r, err := c.read(i)
+		r, err := c.read(i, <-lines)
 		if err != nil {
 			return err
 		}
@@ -40,16 +43,39 @@ func (c *Cassette) Walk(each func(Read) error) error {
 	return c.load()
 }
 
-func (c *Cassette) read(i int) (Read, error) {
+// decoded is what decodeLine gives.
+type decoded struct {
+	line *line
+	err  error
+}
+
+// ahead decodes the lines in order, a few ahead of who takes them, on a processor
+// of its own where there are two.
+func (c *Cassette) ahead(stop <-chan struct{}) <-chan decoded {
+	out := make(chan decoded, 8)
+	go func() {
+		for _, text := range c.layout.lines {
+			l, err := decodeLine(text)
+			select {
+			case out <- decoded{l, err}:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return out
+}
+
+func (c *Cassette) read(i int, d decoded) (Read, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l, err := c.lineOf(i)
-	if err != nil {
+	if err := c.take(i, d); err != nil {
 		return Read{}, err
 	}
 	h := c.heads[i]
-	r := Read{Interaction: interactionOf(l, h.end), Events: slices.Clone(c.events[h.seq-1 : h.end])}
+	r := Read{Interaction: interactionOf(d.line, h.end), Events: slices.Clone(c.events[h.seq-1 : h.end])}
 	r.Return = h.returned(r.Events[0], c.marks[h.seq-1])
+	var err error
 	if h.kind == edge.Model {
 		if h.wired {
 			r.Return.Wire = &edge.Wire{URL: r.URL, Attempts: r.Attempts}
@@ -59,23 +85,19 @@ func (c *Cassette) read(i int) (Read, error) {
 	return r, err
 }
 
-// lineOf decodes a line, of which the cassette then holds what it says; c.mu is
-// held.
-func (c *Cassette) lineOf(i int) (*line, error) {
-	if c.err == nil && i == len(c.heads) {
-		return c.next()
+// take makes the cassette hold what a line says; c.mu is held.
+func (c *Cassette) take(i int, d decoded) error {
+	switch {
+	case c.err != nil:
+		return c.err
+	case i == len(c.heads):
+		return c.next(d)
+	case d.err != nil:
+		return c.damage(i, d.err)
+	case c.heads[i].gone:
+		return c.again(i, d.line)
 	}
-	if c.err != nil {
-		return nil, c.err
-	}
-	l, err := decodeLine(c.layout.lines[i])
-	if err != nil {
-		return nil, c.damage(i, err)
-	}
-	if c.heads[i].gone {
-		err = c.again(i, l)
-	}
-	return l, err
+	return nil
 }
 
 // windowSize is how many bytes of lines are held at first.

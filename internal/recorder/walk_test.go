@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -214,6 +215,17 @@ func TestWalkEnds(t *testing.T) {
 	for _, name := range files {
 		sameVerdict(t, name)
 	}
+}
+
+// A walk that ends early leaves nobody behind who reads on.
+func TestWalkLeavesNobodyBehind(t *testing.T) {
+	b := questions(t, 60)
+	synctest.Test(t, func(t *testing.T) { // fails while a goroutine of it waits for ever
+		stop := errors.New("stop")
+		if err := parse(t, b).Walk(func(recorder.Read) error { return stop }); err != stop {
+			t.Error(err)
+		}
+	})
 }
 
 // sameVerdict fails where a walk takes a cassette that Events and Request refuse,
