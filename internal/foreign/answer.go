@@ -69,10 +69,8 @@ func eventsOf(body []byte) (events []json.RawMessage, whole bool, err error) {
 		canon, err := ledger.Canon(trimmed)
 		return []json.RawMessage{canon}, true, err
 	}
-	for _, line := range bytes.Split(body, []byte("\n")) {
-		data, found := bytes.CutPrefix(line, []byte("data:"))
-		data = bytes.TrimSpace(data)
-		if !found || len(data) == 0 || string(data) == "[DONE]" {
+	for _, data := range sseData(body) {
+		if data = bytes.TrimSpace(data); len(data) == 0 || string(data) == "[DONE]" {
 			continue
 		}
 		canon, err := ledger.Canon(data)

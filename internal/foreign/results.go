@@ -19,13 +19,11 @@ type Result struct {
 // Results returns the tool results after the last assistant message.
 func (a Asked) Results() []Result {
 	t := a.Request.Messages
-	var newest []json.RawMessage
 	for t != nil && stringOf(member(t.Last(), "role")) != "assistant" {
-		newest = append([]json.RawMessage{t.Last()}, newest...)
 		t = t.Parent()
 	}
 	var out []Result
-	for i, m := range newest {
+	for i, m := range a.Request.Messages.Since(t) {
 		out = append(out, resultsOf(a.Dialect, m, t.Len()+i)...)
 	}
 	return out
