@@ -52,6 +52,12 @@ func (p *Proxy) forward(ctx context.Context, c *call, body []byte, path string, 
 		return
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode < http.StatusOK { // a switch of protocols, or no status at all
+		a.Err = fmt.Sprintf("status %d answers no call", resp.StatusCode)
+		ended(a)
+		w.fail(c.shape(), http.StatusServiceUnavailable, "ServiceUnavailableException", unreachable+a.Err)
+		return
+	}
 	a.Code, a.Header = resp.StatusCode, keptHeaders(resp.Header)
 	a.pass(ctx, resp, w, func(a attempt) {
 		a.decode(resp.Header.Get("Content-Encoding"))
@@ -99,7 +105,9 @@ func (a *attempt) passWhole(ctx context.Context, resp *http.Response, w *writer,
 	if err != nil {
 		a.ended(ctx, err)
 	}
-	before(*a)
+	if before(*a); w.started {
+		return // with an error
+	}
 	header["Content-Length"] = fmt.Sprint(resp.ContentLength)
 	w.head(resp.StatusCode, header)
 	if _, werr := w.Write(body); a.Err != "" || werr != nil && int64(len(body)) < resp.ContentLength {

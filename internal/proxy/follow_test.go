@@ -243,7 +243,9 @@ func TestRunsThatFailedMakeRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs.took(u, began.began, returnOf(began.began, nil, *ended.ended, edge.Live), retry)
+		if err := runs.took(u, began.began, returnOf(began.began, nil, *ended.ended, edge.Live), retry); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for id := range int64(9) {
 		fails := answered(20+id, "")

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -291,15 +291,7 @@ func recorded(t *testing.T, stream bool, script bedrocktest.Script, faults ...be
 // post sends one request by hand and returns status, error type and body.
 func post(t testing.TB, url, path, body string, header ...string) (int, string, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	for i := 0; i+1 < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := http.DefaultClient.Do(request(t, url+path, body, header...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,4 +301,18 @@ func post(t testing.TB, url, path, body string, header ...string) (int, string, 
 		t.Fatal(err)
 	}
 	return resp.StatusCode, resp.Header.Get("X-Amzn-Errortype"), string(b)
+}
+
+// request is a request with a body, and with names and values of headers in turn.
+func request(t testing.TB, url, body string, header ...string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	return r
 }

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -400,17 +398,15 @@ func (r *runs) end(u *run) {
 	for len(u.queue) > 0 || u.writing {
 		r.changed.Wait()
 	}
+	if what := tampered(u.writer); what != "" && !u.broken { // the seal would stand where it belongs, and hide a gap
+		r.tell(fmt.Sprintf("%s %s while it was recorded", u.writer.Path(), what))
+	}
 	if finished, ends := u.project.Finished(); ends && !u.broken {
 		if err := u.writer.Finish(finished); err != nil {
 			r.broke(u, err)
 		}
 	}
 	_ = u.writer.Close() // every line is on the disk already
-	if path := u.writer.Path(); path != "" && !u.broken {
-		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			r.broke(u, errors.New("somebody removed it"))
-		}
-	}
 	u.broken = true
 }
 

@@ -219,6 +219,9 @@ func (w *writer) head(status int, header map[string]string) {
 	}
 	h.Set("X-Amzn-Requestid", fmt.Sprintf("00000000-0000-4000-8000-%012d", w.id))
 	w.started = true
+	if status < http.StatusOK || status > 999 { // a cassette of a stranger can hold any
+		status = http.StatusBadGateway
+	}
 	w.WriteHeader(status)
 }
 
@@ -240,14 +243,26 @@ func cloned(m map[string]string) map[string]string {
 	return out
 }
 
-// fail answers in the service's error shape.
+// fail answers in the service's error shape, unless an answer was begun.
 func (w *writer) fail(a foreign.Asked, status int, name, message string) {
+	if w.started {
+		return
+	}
 	e := foreign.EncodeFailure(a, name, message)
 	header := map[string]string{"Content-Type": e.ContentType, "X-Amzn-Errortype": name}
 	if status == http.StatusConflict {
 		header["X-Should-Retry"] = "false" // two clients try a 409 again without it
 	}
 	w.whole(status, header, e.Body)
+}
+
+// withhold keeps the rest of an answer from the client: with an error where
+// nothing of it was passed on, else by breaking off.
+func (w *writer) withhold(a foreign.Asked, message string) {
+	if w.started {
+		panic(http.ErrAbortHandler)
+	}
+	w.fail(a, http.StatusInternalServerError, "InternalServerException", "investigator proxy: "+message)
 }
 
 // Result is what a proxy did, once it is closed.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -71,8 +72,8 @@ func eachPlace(t *testing.T, test func(t *testing.T, durable bool)) {
 	t.Run("durable", func(t *testing.T) { test(t, true) })
 }
 
-// TestBrokenRunsGoOnElsewhere: a cassette that takes no more loses one call. The
-// next ones of its run stand in another.
+// TestBrokenRunsGoOnElsewhere: a cassette that takes no more loses one call, and
+// none where calls are durable. The next ones of its run stand in another.
 func TestBrokenRunsGoOnElsewhere(t *testing.T) {
 	eachPlace(t, func(t *testing.T, durable bool) {
 		where := &shelf{dir: t.TempDir()}
@@ -91,7 +92,11 @@ func TestBrokenRunsGoOnElsewhere(t *testing.T) {
 		if err == nil || len(got.Troubles) != 1 || !strings.Contains(got.Troubles[0], "is not recorded any further") || len(got.Recorded) != 3 {
 			t.Fatalf("%q recorded, %q, %v", got.Recorded, got.Troubles, err)
 		}
-		for i, want := range []int{1, 4, 2} {
+		want := []int{1, 4, 2}
+		if durable {
+			want[2] = 3
+		}
+		for i, want := range want {
 			if n := open(t, got.Recorded[i]).Len(); n != want {
 				t.Errorf("cassette %d holds %d calls, expected %d", i+1, n, want)
 			}
@@ -119,18 +124,85 @@ func TestTooManyFiles(t *testing.T) {
 	})
 }
 
-// TestRemovedIsTold: a cassette that somebody removed is not said to be recorded
-// without a word.
-func TestRemovedIsTold(t *testing.T) {
-	where := &shelf{dir: t.TempDir()}
-	r := greeted(t, where, false)
-	greet(t, r, "a")
-	if err := os.Remove(where.writers[0].Path()); err != nil {
-		t.Fatal(err)
+// TestTamperingIsTold: a cassette that somebody removed, moved or changed is not
+// said to be recorded without a word.
+func TestTamperingIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(path string) error
+		want string
+	}{
+		"removed": {os.Remove, "was moved or removed by somebody else"},
+		"moved":   {func(path string) error { return os.Rename(path, path+".old") }, "was moved or removed by somebody else"},
+		"cut":     {func(path string) error { return os.Truncate(path, 100) }, "was changed by somebody else"},
+		"nothing": {func(string) error { return nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachPlace(t, func(t *testing.T, durable bool) {
+				where := &shelf{dir: t.TempDir()}
+				r := greeted(t, where, durable)
+				greet(t, r, "a")
+				path := where.writers[0].Path()
+				if err := c.do(path); err != nil {
+					t.Fatal(err)
+				}
+				if name != "cut" {
+					greet(t, r, "a")
+				}
+				r.stop()
+				_, err := r.Close()
+				if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) || c.want != "" && !strings.Contains(got, path) {
+					t.Errorf("the end says %v", err)
+				}
+			})
+		})
 	}
-	greet(t, r, "a")
-	r.stop()
-	if _, err := r.Close(); err == nil || !strings.Contains(err.Error(), "somebody removed it") {
-		t.Errorf("the end says %v", err)
+}
+
+// TestDurableOrNotAtAll: a durable answer that no cassette takes is not passed on
+// whole, streamed or not. The error says why.
+func TestDurableOrNotAtAll(t *testing.T) {
+	for name, length := range map[string]int64{"whole": int64(len(hello)), "in pieces": -1} {
+		t.Run(name, func(t *testing.T) {
+			where := &shelf{dir: t.TempDir()}
+			calls := 0
+			r := start(t, Options{
+				Record: &RecordOptions{Spool: where.dir, Durable: true, Create: where.create},
+				Upstream: upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+					if calls++; calls == 2 { // the disk fills while the model thinks
+						where.full = func(int) error { return syscall.ENOSPC }
+						if err := where.writers[0].Close(); err != nil {
+							t.Error(err)
+						}
+					}
+					resp := response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)})
+					resp.ContentLength = length
+					return resp, nil
+				}),
+			})
+			const body = `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`
+			if code, _, text := post(t, r.url, "/model/m/converse", body, RunHeader, "a"); code != 200 || text != hello {
+				t.Fatalf("the first call: %d %s", code, text)
+			}
+			resp, err := http.DefaultClient.Do(request(t, r.url+"/model/m/converse", body, RunHeader, "a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			text, err := io.ReadAll(resp.Body)
+			if length < 0 && err == nil {
+				t.Errorf("an answer in pieces came to its end: %s", text)
+			}
+			if length >= 0 && (resp.StatusCode != 500 || !strings.Contains(string(text), "cannot be recorded: create cassette")) {
+				t.Errorf("%d %s", resp.StatusCode, text)
+			}
+			r.stop()
+			got, err := r.Close()
+			if err == nil || len(got.Troubles) != 2 {
+				t.Errorf("%q, %v: expected to be told of the cassette and of the call", got.Troubles, err)
+			}
+			if n := open(t, got.Recorded[0]).Len(); n != 1 {
+				t.Errorf("%d calls recorded, expected the one that was passed on", n)
+			}
+		})
 	}
 }

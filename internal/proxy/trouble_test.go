@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"investigator/internal/foreign"
+	"investigator/internal/ledger"
 	"investigator/internal/recorder"
 )
 
@@ -167,5 +168,27 @@ func TestFaultsAreContained(t *testing.T) {
 	}
 	if c := open(t, got.Recorded[0]); !c.Sealed() || c.Len() != 1 {
 		t.Errorf("the other run: %d interactions, sealed %t", c.Len(), c.Sealed())
+	}
+}
+
+// TestStatusThatAnswersNothing: an upstream that switches protocols or gives a
+// status that is none is a failure like one that cannot be reached.
+func TestStatusThatAnswersNothing(t *testing.T) {
+	for _, status := range []int{99, 101, 150} {
+		eachPlace(t, func(t *testing.T, durable bool) {
+			p := recordTo(t, upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+				r := response(status, "", foreign.Encoded{})
+				r.ContentLength = -1
+				return r, nil
+			}), func(o *RecordOptions) { o.Durable = durable })
+			code, _, text := post(t, p.url, "/model/m/converse", `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`)
+			if want := fmt.Sprintf("status %d answers no call", status); code != 503 || !strings.Contains(text, want) {
+				t.Errorf("%d %s, expected 503 and %q", code, text, want)
+			}
+			c := open(t, p.end().Recorded[0])
+			if e, err := c.Event(2); err != nil || e.Type != ledger.ModelFailed {
+				t.Errorf("event 2 is %s, error %v", e.Type, err)
+			}
+		})
 	}
 }

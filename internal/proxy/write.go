@@ -1,7 +1,10 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"investigator/internal/edge"
 	"investigator/internal/recorder"
@@ -12,25 +15,40 @@ type batch struct {
 	list []recorder.Taken
 	size int           // in bytes, about
 	done chan struct{} // closed when they are on the disk, or never will be
+	err  error         // why they never will be, once done is closed
 }
 
+// maxTries is in how many cassettes a durable call is tried: where one takes no
+// more, its run goes on in another.
+const maxTries = 2
+
 // took takes the return of a call. It returns when the record waits to be
-// written, or when it is on the disk if the run is durable.
-func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) {
-	if b := r.take(u, c, ret, retry); b != nil && r.o.Durable {
+// written, or, if the run is durable, when it is on the disk. The error says
+// that a durable call is on no cassette.
+func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) error {
+	for try := 1; ; try++ {
+		b, err := r.take(u, c, ret, retry)
+		if err != nil || b == nil || !r.o.Durable {
+			return err
+		}
 		<-b.done
+		if b.err == nil || try == maxTries {
+			return b.err
+		}
 	}
 }
 
 // take is took without waiting for the disk. The batch is nil if nothing is to
-// be written yet.
-func (r *runs) take(u *run, c *call, ret edge.Return, retry bool) *batch {
+// be written yet. The error says that there is no run for the call.
+func (r *runs) take(u *run, c *call, ret edge.Return, retry bool) (*batch, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if u.broken && r.o.Create != nil {
-		if u, retry = r.instead(c), false; u == nil {
-			return nil
+		var err error
+		if u, err = r.instead(c); err != nil {
+			return nil, err
 		}
+		retry = false
 	}
 	u.busy--
 	if retry && u.held != nil {
@@ -47,16 +65,16 @@ func (r *runs) take(u *run, c *call, ret edge.Return, retry bool) *batch {
 	for r.bytes > maxQueued {
 		r.changed.Wait()
 	}
-	return b
+	return b, nil
 }
 
 // instead finds a run for a call whose own broke while it was under way.
-func (r *runs) instead(c *call) *run {
+func (r *runs) instead(c *call) (*run, error) {
 	u, _, err := r.enterNow(c, true)
 	if err != nil {
 		r.lose(c, err)
 	}
-	return u
+	return u, err
 }
 
 // lose tells of a call that is not recorded, and counts those after many.
@@ -64,9 +82,7 @@ func (r *runs) lose(c *call, err error) {
 	if r.lost++; r.lost > maxTold {
 		return
 	}
-	text := clean(fmt.Sprintf("a run cannot be recorded, with a call of %s: %v", c.Path, err))
-	r.trouble = append(r.trouble, text)
-	r.p.o.Notify(Note{"trouble", text})
+	r.tell(clean(fmt.Sprintf("a run cannot be recorded, with a call of %s: %v", c.Path, err)))
 }
 
 func mayRetry(ret edge.Return) bool {
@@ -136,14 +152,16 @@ func (r *runs) write(u *run) {
 		if err != nil {
 			r.broke(u, err)
 		}
-		r.dismiss(b)
+		r.dismiss(b, err)
 	}
 	u.writing = false
 	r.changed.Broadcast()
 }
 
-// dismiss lets go who waits for a batch.
-func (r *runs) dismiss(b *batch) {
+// dismiss lets go who waits for a batch that is on the disk, or is not because
+// of err.
+func (r *runs) dismiss(b *batch, err error) {
+	b.err = err
 	r.bytes -= b.size
 	close(b.done)
 	r.changed.Broadcast()
@@ -155,10 +173,14 @@ func (r *runs) broke(u *run, err error) {
 	r.stuck.Store(true)
 	_ = u.writer.Close() // whole lines are on the disk
 	for _, b := range u.queue {
-		r.dismiss(b)
+		r.dismiss(b, err)
 	}
 	u.broken, u.queue = true, nil
-	text := fmt.Sprintf("%s is not recorded any further: %v", u.writer.Path(), err)
+	r.tell(fmt.Sprintf("%s is not recorded any further: %v", u.writer.Path(), err))
+}
+
+// tell tells of a trouble now and in the result. r.mu is held.
+func (r *runs) tell(text string) {
 	r.trouble = append(r.trouble, text)
 	r.p.o.Notify(Note{"trouble", text})
 }
@@ -168,4 +190,18 @@ func (r *runs) note(trouble string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.trouble = append(r.trouble, trouble)
+}
+
+// tampered says what somebody else did to a cassette, "" if nothing shows.
+func tampered(w *recorder.Writer) string {
+	info, err := os.Lstat(w.Path())
+	switch {
+	case w.Path() == "":
+		return ""
+	case errors.Is(err, fs.ErrNotExist):
+		return "was moved or removed by somebody else"
+	case err == nil && info.Size() != w.Size():
+		return fmt.Sprintf("was changed by somebody else (expected %d bytes, found %d)", w.Size(), info.Size())
+	}
+	return ""
 }

@@ -136,6 +136,10 @@ func (w *Writer) writeHeader(text []byte) error {
 // Path returns the file's path, "" for one in memory.
 func (w *Writer) Path() string { return w.path }
 
+// Size returns how many bytes of whole lines were written. The file of a Writer
+// that was closed has no others.
+func (w *Writer) Size() int64 { return w.size }
+
 // Header returns the header as it was written.
 func (w *Writer) Header() Header { return w.header }
 
