@@ -18,6 +18,10 @@
 // that names the line. The chain detects damage; it does not prove who wrote
 // the file.
 //
+// Walk is for cassettes that are long and read once: one pass gives every
+// interaction with its events and its request, and of the lines that were passed
+// nothing stays but their text, from which they are read again when asked for.
+//
 // A Tape is a cassette used as an edge. Serve gives a cassette's model calls to
 // an HTTP client through go-vcr's own Recorder.
 //
