@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"investigator/internal/foreign"
 	"investigator/internal/recorder"
 )
 
@@ -30,6 +31,30 @@ func BenchmarkLoad(b *testing.B) {
 	runtime.KeepAlive(p)
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*n), "µs/call")
 	b.ReportMetric(float64(heap)/n, "heap-B/call")
+}
+
+// A recorded answer costs the same wherever on a long tape it stands: only its
+// own text is read, and not the line around it, which is no longer held.
+func TestAnswersCostTheSameAllAlongATape(t *testing.T) {
+	const n, some = 500, 50
+	p, err := New(Options{Replay: []*recorder.Cassette{open(t, tapeOf(t, n))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := p.mode.(*replaying).tapes[0].calls
+	cost := func(from int) float64 {
+		next := from
+		return testing.AllocsPerRun(some-1, func() {
+			e, cut, err := recordedAnswer(foreign.Asked{}, calls[next])
+			if err != nil || cut || string(e.body) != string(bigAnswer()) {
+				t.Fatalf("call %d: %d bytes, cut %v, %v", next, len(e.body), cut, err)
+			}
+			next++
+		})
+	}
+	if first, last := cost(0), cost(n-some); first > last+1 {
+		t.Errorf("%v allocations for an early answer, %v for a late one", first, last)
+	}
 }
 
 func heapNow() int64 {
