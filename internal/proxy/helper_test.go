@@ -78,7 +78,10 @@ func start(t testing.TB, o Options) *running {
 			t.Error(err)
 		}
 	})
-	t.Cleanup(r.stop)
+	t.Cleanup(func() {
+		r.stop()
+		_, _ = p.Close() // by a test that ended without, so that nothing is written into a folder that goes
+	})
 	return r
 }
 

@@ -58,12 +58,10 @@ func greet(t *testing.T, r *running, run string) {
 	if code, _, text := post(t, r.url, "/model/m/converse", `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`, RunHeader, run); code != 200 {
 		t.Errorf("run %s: %d %s", run, code, text)
 	}
-	m := r.mode.(*recording)
-	for ended := m.behind == nil; !ended; {
-		m.runs.mu.Lock()
-		u := m.runs.byTag[run]
-		ended = u == nil && m.runs.stuck.Load() || u != nil && u.project.Turn() > 0 && u.busy == 0 && len(u.queue) == 0 && !u.writing
-		m.runs.mu.Unlock()
+	if m := r.mode.(*recording); m.behind != nil {
+		m.push(step{call: -1}) // taken when what came before was followed
+		m.behind.backlog.drain()
+		m.runs.settle()
 	}
 }
 
