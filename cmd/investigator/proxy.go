@@ -295,9 +295,12 @@ func forkPlan(sh *shell, o proxyOptions) (*proxy.ForkOptions, error) {
 	if err := patch.CheckIn(events); err != nil {
 		return nil, err
 	}
-	base := strings.TrimSuffix(filepath.Base(o.fork), filepath.Ext(o.fork))
+	kind := fmt.Sprintf("%s-fork%d", strings.TrimSuffix(filepath.Base(o.fork), filepath.Ext(o.fork)), o.at)
+	if err := creatable(o.out, kind); err != nil { // the agent's tools run long before the fork is written
+		return nil, err
+	}
 	return &proxy.ForkOptions{Parent: c, Patch: patch, Live: o.mode == "live", Create: func(h recorder.Header) (*recorder.Writer, error) {
-		return create(o.out, fmt.Sprintf("%s-fork%d", base, o.at), h)
+		return create(o.out, kind, h)
 	}}, nil
 }
 
@@ -318,16 +321,13 @@ func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
 	notes.Line(report.Dim, "export AWS_ENDPOINT_URL_BEDROCK_RUNTIME=http://%s", l.Addr())
 	serveErr := proxy.Serve(ctx, l, p)
 	result, err := p.Close()
-	if err = errors.Join(serveErr, err); err != nil {
-		return err
-	}
 	if o.json {
-		err = printJSON(sh.out, result)
+		err = errors.Join(err, printJSON(sh.out, result))
 	} else {
 		printProxied(sh.printer(), result)
 	}
-	if err != nil {
-		return err
+	if err = errors.Join(serveErr, err); err != nil {
+		return err // after the result, which says what there is in spite of it
 	}
 	return &silent{proxyStatus(result)} // being interrupted is how a proxy ends
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"slices"
 
 	"investigator/internal/edge"
 	"investigator/internal/recorder"
@@ -168,4 +169,16 @@ func (r *runs) note(trouble string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.trouble = append(r.trouble, trouble)
+}
+
+// noteOnce keeps what the result has to say, if it was not said already and is
+// not one of too many.
+func (r *runs) noteOnce(trouble string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.trouble) >= maxTold || slices.Contains(r.trouble, trouble) {
+		return false
+	}
+	r.trouble = append(r.trouble, trouble)
+	return true
 }
