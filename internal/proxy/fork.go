@@ -28,7 +28,11 @@ type Forked struct {
 	Cassette string       `json:"cassette,omitempty"`
 	Reached  bool         `json:"reached"` // the agent came to the fork point, and the fork was made
 	Notes    []string     `json:"notes,omitempty"`
-	Halt     *Halt        `json:"halt,omitempty"`
+	// Calls that are not of the forked run and on no tape: passed on to the
+	// upstream as they came, or refused.
+	PassedOn int   `json:"passed_on,omitempty"`
+	Refused  int   `json:"refused,omitempty"`
+	Halt     *Halt `json:"halt,omitempty"`
 }
 
 // forking serves the parent's tape up to the fork point, patches, and goes on.
@@ -41,6 +45,7 @@ type forking struct {
 	place  place
 	before foreign.Projector // the run before that call
 	runs   *runs
+	others others
 
 	inserted *foreign.Insertion // into the patched turn and every later request; nil if nothing is
 	asItCame bool               // the agent gets the recorded turn
@@ -52,6 +57,7 @@ type forking struct {
 	came   bool // to the fork point; the fork may still fail
 	failed bool // it did once
 	passed bool // the fork was made
+	root   root // once it was
 }
 
 func newForking(p *Proxy) (*forking, error) {
@@ -59,7 +65,7 @@ func newForking(p *Proxy) (*forking, error) {
 	if o.Live && p.o.Upstream == nil {
 		return nil, errors.New("make proxy: a fork that goes on live needs an upstream")
 	}
-	p.o.Replay = []*recorder.Cassette{o.Parent}
+	p.o.Replay = append([]*recorder.Cassette{o.Parent}, besides(o.Parent, p.o.Replay)...)
 	tape, err := newReplaying(p)
 	if err != nil {
 		return nil, err
@@ -84,6 +90,7 @@ func newForking(p *Proxy) (*forking, error) {
 		return nil, err
 	}
 	f.tapes[0].upTo(f.at)
+	f.newOthers()
 	f.runs = newRuns(p, RecordOptions{Create: func(int, recorder.Header) (*recorder.Writer, error) { return nil, errors.New("a fork has one run") }, Durable: true})
 	return f, nil
 }
@@ -137,6 +144,8 @@ func (f *forking) next(c *call) reply {
 	switch {
 	case f.passed:
 		return f.after(c)
+	case f.side(c), f.onStart() && !f.begins(c):
+		return f.aside(c)
 	case f.onStart(), f.came && c.key == f.tapes[0].calls[f.at].key:
 		return f.fork(c)
 	}
@@ -144,7 +153,7 @@ func (f *forking) next(c *call) reply {
 	switch {
 	case t == nil:
 		return f.refusal(c, d)
-	case t.index < f.at:
+	case t.index < f.at, t.tape != f.tapes[0]:
 		return func(_ context.Context, w *writer) { f.answer(c, t, w) }
 	case t.index > f.at:
 		d := Divergence{Cassette: f.o.Parent.Name(), Event: t.seq, Type: ledger.ModelResponded, Cause: fmt.Sprintf("the request comes after event %d, which is to be patched and was not asked for", f.o.Patch.At)}
@@ -165,7 +174,7 @@ func (f *forking) fork(c *call) reply {
 		f.failed = true
 		return f.failing(c, err)
 	}
-	f.passed, f.out.Reached = true, true
+	f.passed, f.out.Reached, f.root = true, true, rootOf(c)
 	if f.onTurn() && !f.wholeTurn() {
 		return f.turned(patched)
 	}
@@ -174,11 +183,14 @@ func (f *forking) fork(c *call) reply {
 
 // after is next behind the fork point.
 func (f *forking) after(c *call) reply {
-	if !f.belongs(c) {
-		return f.refusal(c, Divergence{Cassette: f.o.Parent.Name(), Cause: "the request belongs to another conversation than the one that was forked"})
-	}
-	if f.onTurn() && !f.wholeTurn() && c.key == f.tapes[0].calls[f.at].key {
+	switch {
+	case f.onTurn() && !f.wholeTurn() && c.key == f.root.key:
 		return f.turned(c) // the client tries again
+	case f.side(c), !f.belongs(c) && f.stranger(c):
+		return f.aside(c)
+	case !f.belongs(c):
+		d := Divergence{Cassette: f.o.Parent.Name(), Cause: "the request does not go on from the fork point's, so the patch has no place in it"}
+		return func(_ context.Context, w *writer) { f.unplaced(c, w, d) }
 	}
 	patched, err := f.patchedCall(c)
 	if err != nil {
@@ -232,21 +244,6 @@ func (f *forking) trouble(c *call, err error, w *writer) {
 		f.p.o.Notify(Note{"trouble", text})
 	}
 	w.fail(c.Asked, http.StatusInternalServerError, "InternalServerException", "investigator proxy: "+text)
-}
-
-// belongs reports whether a request comes from the conversation that was
-// forked: it begins as the fork point's request does.
-func (f *forking) belongs(c *call) bool {
-	if f.onStart() || len(f.tapes[0].calls) == 0 {
-		return true
-	}
-	t := f.tapes[0].calls[f.at]
-	for _, s := range c.sums {
-		if s == t.sum {
-			return true
-		}
-	}
-	return len(f.tapes[0].calls) == 1 && t.sum == (ledger.Sum{})
 }
 
 // patchedCall is the request as the model gets it: the agent keeps its own,
@@ -395,8 +392,8 @@ func (f *forking) close(out *Result) error {
 	_ = f.replaying.close(&tape) // it never fails
 	out.Served, out.Tolerated, out.Diverged, out.Fork = tape.Served, tape.Tolerated, tape.Diverged, &f.out
 	f.leaveOpen()
-	err := f.runs.close(&written)
-	out.Troubles = written.Troubles
+	err := errors.Join(f.runs.close(&written), f.others.close(out))
+	out.Troubles = append(written.Troubles, out.Troubles...)
 	if !f.out.Reached && !f.failed { // if it failed, that is one of the troubles
 		err = errors.Join(err, fmt.Errorf("fork %s: the agent never came to event %d, so nothing was patched", f.out.Parent, f.out.At))
 	}
