@@ -25,7 +25,7 @@ type root struct {
 func rootOf(c *call) root { return root{c.last(), c.key, c.Tag, promptOf(c.Asked)} }
 
 // promptOf is what an agent sends in each request of a conversation, and its
-// sub-agents do not: the prompt and the tools.
+// sub-agents do not: the prompt, the tools and the model.
 func promptOf(a foreign.Asked) string {
 	members, err := converse.Members(foreign.Meaning(a.Request.Rest.JSON()))
 	if err != nil {
@@ -35,7 +35,7 @@ func promptOf(a foreign.Asked) string {
 	if err != nil {
 		return ""
 	}
-	return string(text)
+	return a.Request.Model + string(text)
 }
 
 // others are the runs beside the forked one. Those on tape answer; where the
@@ -52,7 +52,8 @@ func besides(parent *recorder.Cassette, all []*recorder.Cassette) []*recorder.Ca
 }
 
 func (f *forking) newOthers() {
-	f.others.sides = !slices.ContainsFunc(f.tapes[0].calls, func(t *taped) bool { return !sideCall(t.route.Op) })
+	calls := f.tapes[0].calls
+	f.others.sides = len(calls) > 0 && !slices.ContainsFunc(calls, func(t *taped) bool { return !sideCall(t.route.Op) })
 	if f.o.Live && f.o.Beside != nil {
 		f.others.recording = &recording{p: f.p, runs: newRuns(f.p, RecordOptions{Create: f.o.Beside, Durable: true})}
 	}
@@ -71,7 +72,8 @@ func (f *forking) side(c *call) bool {
 // start: it asks what was asked then, or in the same way.
 func (f *forking) begins(c *call) bool {
 	var was loop.Start
-	if len(f.tapes[0].calls) == 0 || c.last() == f.tapes[0].calls[0].sum || json.Unmarshal(f.event.Data, &was) != nil {
+	calls := f.tapes[0].calls
+	if len(calls) > 0 && c.last() == calls[0].sum || json.Unmarshal(f.event.Data, &was) != nil || c.Question() == was.Task {
 		return true
 	}
 	_, same := foreign.Compare(was.Request, c.Request.Rest.JSON())
@@ -89,11 +91,12 @@ func (f *forking) belongs(c *call) bool {
 
 // stranger reports whether a request is surely none of the forked conversation
 // with another history, which an agent may shorten or rewrite: it asks something
-// else, with another prompt or other tools, and brings no result that the run
+// else, with another prompt, tools or model, and brings no result that the run
 // waits for. A request that would not be patched must not reach the model as if
 // it had been.
 func (f *forking) stranger(c *call) bool {
-	if promptOf(c.Asked) == f.root.prompt || slices.Contains(c.sums, f.tapes[0].calls[0].sum) {
+	calls := f.tapes[0].calls
+	if promptOf(c.Asked) == f.root.prompt || len(calls) > 0 && slices.Contains(c.sums, calls[0].sum) {
 		return false
 	}
 	f.runs.mu.Lock()

@@ -223,3 +223,28 @@ func TestForkWhereTheAgentForgets(t *testing.T) {
 		t.Errorf("%+v %+v", got, got.Fork)
 	}
 }
+
+// TestForkOfARunWithoutCalls: a run that was killed before its first answer can
+// be forked at its start, and what is not of it goes aside.
+func TestForkOfARunWithoutCalls(t *testing.T) {
+	own, _ := chattyRun(t)
+	path := filepath.Join(t.TempDir(), "killed.yaml")
+	w, err := recorder.Create(path, open(t, own).Header())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	up := &counting{Upstream: upstream(t, bedrocktest.New(t, bedrocktest.Options{}).URL)}
+	p := forkBeside(t, path, nil, forkPatches(t)["start"], up)
+	if _, text, err := chatty(t, p.url, countBody); err != nil {
+		t.Fatal(text, err)
+	}
+	if code, _, body := post(t, p.url, askPath, titleBody); code != http.StatusOK {
+		t.Error(code, body)
+	}
+	if got := p.end(); !got.Fork.Reached || len(got.Diverged) > 0 {
+		t.Errorf("%+v %+v", got, got.Fork)
+	}
+}
