@@ -60,16 +60,13 @@ func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) e
 	stop()
 	serveErr := <-served
 	result, err := p.Close()
-	if err := errors.Join(runErr, serveErr, err); err != nil {
-		return err
-	}
 	if o.json {
-		err = printJSON(sh.err, result)
+		err = errors.Join(err, printJSON(sh.err, result))
 	} else {
 		printProxied(sh.notes(), result)
 	}
-	if err != nil {
-		return err
+	if err := errors.Join(runErr, serveErr, err); err != nil {
+		return err // after the result, which says what there is in spite of it
 	}
 	if code == exitDone {
 		code = proxyStatus(result)

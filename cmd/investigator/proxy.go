@@ -58,7 +58,7 @@ for every client.`,
 func proxyFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "record", Usage: "write each run into a new file in a `FOLDER`, or the one run into a FILE.yaml"},
-		&cli.StringSliceFlag{Name: "replay", Usage: "answer from this `CASSETTE`, or all in a folder; may be repeated"},
+		&cli.StringSliceFlag{Name: "replay", Usage: "answer from this `CASSETTE`, or all in a folder; may be repeated; with --fork: what is not of the forked run"},
 		&cli.StringFlag{Name: "fork", Usage: "replay this `CASSETTE` up to --at and patch that event"},
 		&cli.IntFlag{Name: "at", Usage: "with --fork: the event to change, by its `SEQ`"},
 		&cli.StringFlag{Name: "mode", Value: "halt", Usage: "with --fork: halt, or live"},
@@ -93,7 +93,7 @@ func proxyOptionsOf(c *cli.Context) (proxyOptions, error) {
 		o.mode = "live"
 	}
 	given := 0
-	for _, is := range []bool{o.record != "", len(o.replay) > 0, o.fork != ""} {
+	for _, is := range []bool{o.record != "", len(o.replay) > 0 && o.fork == "", o.fork != ""} {
 		if is {
 			given++
 		}
@@ -139,6 +139,9 @@ func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) 
 		if po.Fork, err = forkPlan(sh, o); err != nil {
 			return nil, err
 		}
+		if po.Replay, err = foreignCassettes(o.replay); err != nil {
+			return nil, err
+		}
 		p.doing = fmt.Sprintf("forking %s at event %d, --mode %s", o.fork, o.at, o.mode)
 	default:
 		if po.Replay, err = foreignCassettes(o.replay); err != nil {
@@ -162,7 +165,7 @@ func (sh *shell) tell(quiet bool) func(proxy.Note) {
 			return
 		}
 		style := report.Dim
-		if n.Kind == "diverged" || n.Kind == "trouble" {
+		if n.Kind == "diverged" || n.Kind == "refused" || n.Kind == "trouble" {
 			style = report.Yellow
 		}
 		sh.notes().Line(style, "%s: %s", n.Kind, n.Text)
@@ -202,13 +205,33 @@ func recordFolder(target string) (string, error) {
 func cassetteMaker(target string) func(int, recorder.Header) (*recorder.Writer, error) {
 	return func(n int, h recorder.Header) (*recorder.Writer, error) {
 		if isFile(target) {
-			if ext := filepath.Ext(target); n > 1 {
-				return recorder.Create(fmt.Sprintf("%s-%d%s", strings.TrimSuffix(target, ext), n, ext), h)
+			if n > 1 {
+				return recorder.Create(numbered(target, n), h)
 			}
 			return recorder.Create(target, h)
 		}
 		stamp := strings.NewReplacer("-", "", ":", "", "T", "-", "Z", "").Replace(h.Started)
 		return recorder.Create(filepath.Join(target, fmt.Sprintf("%s-%s-%.6s.yaml", runName(h), stamp, h.Run)), h)
+	}
+}
+
+func numbered(file string, n int) string {
+	ext := filepath.Ext(file)
+	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(file, ext), n, ext)
+}
+
+// besideMaker makes the files of what a fork passes on: beside the fork's own,
+// with the next free number.
+func besideMaker(out, kind string) func(int, recorder.Header) (*recorder.Writer, error) {
+	return func(n int, h recorder.Header) (*recorder.Writer, error) {
+		if out == "" {
+			return create("", kind+"-beside", h)
+		}
+		for n++; ; n++ {
+			if w, err := recorder.Create(numbered(out, n), h); !errors.Is(err, recorder.ErrExists) {
+				return w, err
+			}
+		}
 	}
 }
 
@@ -295,10 +318,13 @@ func forkPlan(sh *shell, o proxyOptions) (*proxy.ForkOptions, error) {
 	if err := patch.CheckIn(events); err != nil {
 		return nil, err
 	}
-	base := strings.TrimSuffix(filepath.Base(o.fork), filepath.Ext(o.fork))
+	kind := fmt.Sprintf("%s-fork%d", strings.TrimSuffix(filepath.Base(o.fork), filepath.Ext(o.fork)), o.at)
+	if err := creatable(o.out, kind); err != nil { // the agent's tools run long before the fork is written
+		return nil, err
+	}
 	return &proxy.ForkOptions{Parent: c, Patch: patch, Live: o.mode == "live", Create: func(h recorder.Header) (*recorder.Writer, error) {
-		return create(o.out, fmt.Sprintf("%s-fork%d", base, o.at), h)
-	}}, nil
+		return create(o.out, kind, h)
+	}, Beside: besideMaker(o.out, kind)}, nil
 }
 
 func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
@@ -318,16 +344,13 @@ func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
 	notes.Line(report.Dim, "export AWS_ENDPOINT_URL_BEDROCK_RUNTIME=http://%s", l.Addr())
 	serveErr := proxy.Serve(ctx, l, p)
 	result, err := p.Close()
-	if err = errors.Join(serveErr, err); err != nil {
-		return err
-	}
 	if o.json {
-		err = printJSON(sh.out, result)
+		err = errors.Join(err, printJSON(sh.out, result))
 	} else {
 		printProxied(sh.printer(), result)
 	}
-	if err != nil {
-		return err
+	if err = errors.Join(serveErr, err); err != nil {
+		return err // after the result, which says what there is in spite of it
 	}
 	return &silent{proxyStatus(result)} // being interrupted is how a proxy ends
 }
@@ -369,6 +392,12 @@ func printProxied(p *report.Printer, r proxy.Result) {
 func printForked(p *report.Printer, f *proxy.Forked) {
 	for _, n := range f.Notes {
 		p.Line(report.Dim, "note: %s", n)
+	}
+	if f.PassedOn > 0 {
+		p.Line(report.Plain, "passed on: %d calls that are not of the forked run, as they came", f.PassedOn)
+	}
+	if f.Refused > 0 {
+		p.Line(report.Yellow, "refused: %d calls that are not of the forked run and are on no tape", f.Refused)
 	}
 	if h := f.Halt; h != nil {
 		p.Halted(report.HaltView{

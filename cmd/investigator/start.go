@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,8 +120,23 @@ func create(out, kind string, h recorder.Header) (*recorder.Writer, error) {
 	if err := os.MkdirAll(cassetteFolder, 0o777); err != nil {
 		return nil, hint(fmt.Errorf("make folder for cassettes: %w", err), "name a file in a folder that can be written to with --out FILE")
 	}
-	name := fmt.Sprintf("%s-%s-%.6s.yaml", kind, time.Now().UTC().Format("20060102-150405"), h.Run)
-	return recorder.Create(filepath.Join(cassetteFolder, name), h)
+	return recorder.Create(filepath.Join(cassetteFolder, freshName(kind, h.Run)), h)
+}
+
+func freshName(kind, run string) string {
+	return fmt.Sprintf("%s-%s-%.6s.yaml", kind, time.Now().UTC().Format("20060102-150405"), run)
+}
+
+// creatable says why create would fail, before anything runs whose outcome has
+// to be kept. It leaves nothing behind.
+func creatable(out, kind string) error {
+	if out == "" {
+		out = freshName(kind, newRunID())
+		if _, err := os.Lstat(cassetteFolder); !errors.Is(err, fs.ErrNotExist) {
+			out = filepath.Join(cassetteFolder, out)
+		}
+	}
+	return recorder.Creatable(out)
 }
 
 func printJSON(w io.Writer, v any) error {

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"sync"
 
 	"investigator/internal/converse"
-	"investigator/internal/diff"
 	"investigator/internal/edge"
 	"investigator/internal/engine"
 	"investigator/internal/faults"
@@ -28,18 +26,13 @@ type Forked struct {
 	Type     string       `json:"type"` // of the patched event
 	Patch    faults.Patch `json:"patch"`
 	Cassette string       `json:"cassette,omitempty"`
-	Reached  bool         `json:"reached"` // the agent came to the fork point
+	Reached  bool         `json:"reached"` // the agent came to the fork point, and the fork was made
 	Notes    []string     `json:"notes,omitempty"`
-	Halt     *Halt        `json:"halt,omitempty"`
-}
-
-// Halt says what the next model call would have been. It was not made.
-type Halt struct {
-	Event    int           `json:"event"`              // what the answer would become
-	Recorded int           `json:"recorded,omitempty"` // the parent's event it stands against
-	Changes  []diff.Change `json:"changes"`            // of the model's input
-	Tokens   int           `json:"tokens_not_spent"`   // about
-	Model    string        `json:"model"`
+	// Calls that are not of the forked run and on no tape: passed on to the
+	// upstream as they came, or refused.
+	PassedOn int   `json:"passed_on,omitempty"`
+	Refused  int   `json:"refused,omitempty"`
+	Halt     *Halt `json:"halt,omitempty"`
 }
 
 // forking serves the parent's tape up to the fork point, patches, and goes on.
@@ -52,6 +45,7 @@ type forking struct {
 	place  place
 	before foreign.Projector // the run before that call
 	runs   *runs
+	others others
 
 	inserted *foreign.Insertion // into the patched turn and every later request; nil if nothing is
 	asItCame bool               // the agent gets the recorded turn
@@ -60,7 +54,10 @@ type forking struct {
 	fmu    sync.Mutex
 	run    *run
 	out    Forked
-	passed bool // the fork point lies behind
+	came   bool // to the fork point; the fork may still fail
+	failed bool // it did once
+	passed bool // the fork was made
+	root   root // once it was
 }
 
 func newForking(p *Proxy) (*forking, error) {
@@ -68,7 +65,7 @@ func newForking(p *Proxy) (*forking, error) {
 	if o.Live && p.o.Upstream == nil {
 		return nil, errors.New("make proxy: a fork that goes on live needs an upstream")
 	}
-	p.o.Replay = []*recorder.Cassette{o.Parent}
+	p.o.Replay = append([]*recorder.Cassette{o.Parent}, besides(o.Parent, p.o.Replay)...)
 	tape, err := newReplaying(p)
 	if err != nil {
 		return nil, err
@@ -93,6 +90,7 @@ func newForking(p *Proxy) (*forking, error) {
 		return nil, err
 	}
 	f.tapes[0].upTo(f.at)
+	f.newOthers()
 	f.runs = newRuns(p, RecordOptions{Create: func(int, recorder.Header) (*recorder.Writer, error) { return nil, errors.New("a fork has one run") }, Durable: true})
 	return f, nil
 }
@@ -132,82 +130,120 @@ func (f *forking) onTurn() bool   { return !f.onStart() && !f.onResult() }
 func (f *forking) wholeTurn() bool { return f.inserted != nil && f.inserted.Whole() }
 
 func (f *forking) serve(ctx context.Context, c *call, w *writer) {
-	c = f.patch(c) // where the parent is a fork itself
+	f.next(f.patch(c))(ctx, w) // patched where the parent is a fork itself
+}
+
+// reply answers a call.
+type reply func(context.Context, *writer)
+
+// next decides under the lock what becomes of a call; the answer is given
+// without it, since a client may be slow.
+func (f *forking) next(c *call) reply {
 	f.fmu.Lock()
-	if !f.passed && !f.onStart() {
-		t, d := f.take(c)
-		if t == nil || t.index < f.at {
-			f.fmu.Unlock()
-			if t == nil {
-				f.refuse(c, w, d)
-			} else {
-				f.answer(c, t, w)
-			}
-			return
-		}
+	defer f.fmu.Unlock()
+	switch {
+	case f.passed:
+		return f.after(c)
+	case f.side(c), f.onStart() && !f.begins(c):
+		return f.aside(c)
+	case f.onStart(), f.came && c.key == f.tapes[0].calls[f.at].key:
+		return f.fork(c)
 	}
-	if f.passed && !f.belongs(c) {
-		f.fmu.Unlock()
-		f.refuse(c, w, Divergence{Cassette: f.o.Parent.Name(), Cause: "the request belongs to another conversation than the one that was forked"})
-		return
+	t, d := f.take(c)
+	switch {
+	case t == nil:
+		return f.refusal(c, d)
+	case t.index < f.at, t.tape != f.tapes[0]:
+		return func(_ context.Context, w *writer) { f.answer(c, t, w) }
+	case t.index > f.at:
+		d := Divergence{Cassette: f.o.Parent.Name(), Event: t.seq, Type: ledger.ModelResponded, Cause: fmt.Sprintf("the request comes after event %d, which is to be patched and was not asked for", f.o.Patch.At)}
+		return func(_ context.Context, w *writer) { f.unplaced(c, w, d) }
 	}
-	if f.passed && f.onTurn() && !f.wholeTurn() && c.key == f.tapes[0].calls[f.at].key {
-		f.fmu.Unlock()
-		f.patchedTurn(c, nil, w) // the client tries again
-		return
-	}
-	first := !f.passed
-	f.passed, f.out.Reached = true, true
+	f.came = true
+	return f.fork(c)
+}
+
+// fork begins the fork with the call at the fork point. Where it cannot, nothing
+// has changed and the next attempt tries again.
+func (f *forking) fork(c *call) reply {
 	patched, err := f.patchedCall(c)
-	if err == nil && first {
+	if err == nil {
 		err = f.begin(patched)
 	}
-	if err == nil && first && f.onTurn() {
-		err = f.turn(patched)
-		if err != nil || !f.wholeTurn() {
-			f.fmu.Unlock()
-			f.patchedTurn(patched, err, w)
-			return
-		}
+	if err != nil {
+		f.failed = true
+		return f.failing(c, err)
 	}
-	var lacks *Divergence
-	if err == nil && f.inserted != nil {
-		patched, lacks, err = f.insert(patched)
+	f.passed, f.out.Reached, f.root = true, true, rootOf(c)
+	if f.onTurn() && !f.wholeTurn() {
+		return f.turned(patched)
 	}
-	if err == nil && lacks == nil && !f.o.Live {
-		f.halt(patched, w)
-		f.fmu.Unlock()
-		return
-	}
-	f.fmu.Unlock()
+	return f.ask(patched)
+}
+
+// after is next behind the fork point.
+func (f *forking) after(c *call) reply {
 	switch {
-	case err != nil:
-		f.trouble(c, err, w)
-	case lacks != nil:
-		f.unplaced(c, w, *lacks)
-	default:
-		f.goOn(ctx, patched, w)
+	case f.onTurn() && !f.wholeTurn() && c.key == f.root.key:
+		return f.turned(c) // the client tries again
+	case f.side(c), !f.belongs(c) && f.stranger(c):
+		return f.aside(c)
+	case !f.belongs(c):
+		d := Divergence{Cassette: f.o.Parent.Name(), Cause: "the request does not go on from the fork point's, so the patch has no place in it"}
+		return func(_ context.Context, w *writer) { f.unplaced(c, w, d) }
 	}
+	patched, err := f.patchedCall(c)
+	if err != nil {
+		return f.failing(c, err)
+	}
+	return f.ask(patched)
 }
 
-func (f *forking) trouble(c *call, err error, w *writer) {
-	f.p.o.Notify(Note{"trouble", err.Error()})
-	w.fail(c.Asked, http.StatusInternalServerError, "InternalServerException", "investigator proxy: "+err.Error())
-}
-
-// belongs reports whether a request comes from the conversation that was
-// forked: it begins as the fork point's request does.
-func (f *forking) belongs(c *call) bool {
-	if f.onStart() || len(f.tapes[0].calls) == 0 {
-		return true
-	}
-	t := f.tapes[0].calls[f.at]
-	for _, s := range c.sums {
-		if s == t.sum {
-			return true
+// ask asks the model, or says what it would have been asked.
+func (f *forking) ask(c *call) reply {
+	if f.inserted != nil {
+		told := f.told
+		with, lacks, err := f.insert(c)
+		switch {
+		case err != nil && f.told != told: // what it was to record is not
+			f.breakOff(err)
+			return f.failing(c, err)
+		case err != nil:
+			return f.failing(c, err)
+		case lacks != nil:
+			return func(_ context.Context, w *writer) { f.unplaced(c, w, *lacks) }
 		}
+		c = with
 	}
-	return len(f.tapes[0].calls) == 1 && t.sum == (ledger.Sum{})
+	if f.o.Live {
+		return func(ctx context.Context, w *writer) { f.goOn(ctx, c, w) }
+	}
+	h := f.halt(c)
+	return func(_ context.Context, w *writer) {
+		w.fail(c.Asked, http.StatusConflict, "ConflictException", "investigator proxy: "+h.String())
+	}
+}
+
+func (f *forking) refusal(c *call, d Divergence) reply {
+	return func(_ context.Context, w *writer) { f.refuse(c, w, d) }
+}
+
+func (f *forking) failing(c *call, err error) reply {
+	return func(_ context.Context, w *writer) { f.trouble(c, err, w) }
+}
+
+func (f *forking) turned(c *call) reply {
+	return func(_ context.Context, w *writer) { f.patchedTurn(c, nil, w) }
+}
+
+// trouble refuses a call for a reason of our own. The same one is told once,
+// however often the client tries again.
+func (f *forking) trouble(c *call, err error, w *writer) {
+	text := clean(fmt.Sprintf("fork %s at event %d: %v", f.o.Parent.Name(), f.o.Patch.At, err))
+	if f.runs.noteOnce(text) {
+		f.p.o.Notify(Note{"trouble", text})
+	}
+	w.fail(c.Asked, http.StatusInternalServerError, "InternalServerException", "investigator proxy: "+text)
 }
 
 // patchedCall is the request as the model gets it: the agent keeps its own,
@@ -232,7 +268,7 @@ func (f *forking) patchedCall(c *call) (*call, error) {
 func (f *forking) asPatched(c *call, a foreign.Asked) (*call, error) {
 	if a.Dialect == foreign.Converse {
 		if v := faults.CheckConversation(a.Request.Messages); len(v) > 0 {
-			return nil, fmt.Errorf("fork at %d: Bedrock would refuse the conversation: %s", f.o.Patch.At, v[0])
+			return nil, fmt.Errorf("Bedrock would refuse the conversation: %s", v[0])
 		}
 	}
 	return newCall(a, a.Request.Body(), c.header, c.At), nil
@@ -251,7 +287,7 @@ func (f *forking) restart(a foreign.Asked) (foreign.Asked, error) {
 			return a, err
 		}
 	} else if !bytes.Equal(was.Request, now.Request) {
-		return a, errors.New("fork at 1: the agent sends other members than the recorded run began with, so the patch does not fit")
+		return a, errors.New("the agent sends other members than the recorded run began with, so the patch does not fit")
 	}
 	if now.Model != was.Model && req.Model == was.Model {
 		req.Model = now.Model
@@ -262,49 +298,6 @@ func (f *forking) restart(a foreign.Asked) (foreign.Asked, error) {
 		a = a.SetQuestion(now.Task)
 	}
 	return a, nil
-}
-
-// begin makes the fork's cassette with the history up to the fork point and
-// the patched event.
-func (f *forking) begin(c *call) error {
-	parent := f.o.Parent
-	h := parent.Header()
-	total, err := parent.EventCount()
-	if err != nil {
-		return err
-	}
-	sum, err := parent.LedgerSum(total)
-	if err != nil {
-		return err
-	}
-	patch, err := f.o.Patch.JSON()
-	if err != nil {
-		return err
-	}
-	mode := "halt"
-	if f.o.Live {
-		mode = "live"
-	}
-	h.Parent = &recorder.Parent{Run: h.Run, Ledger: sum.String(), File: filepath.Base(parent.Name()), At: f.o.Patch.At, Patch: patch, Mode: mode}
-	h.Tool, h.Run, h.Started = f.p.o.Tool, f.p.o.NewRun(), f.p.o.Now().UTC().Format("2006-01-02T15:04:05Z")
-	if f.onStart() {
-		h.Start = f.edited.Event.Data
-	}
-	w, err := f.o.Create(h)
-	if err != nil {
-		return err
-	}
-	f.out.Cassette = w.Path()
-	project := f.before
-	if !f.onStart() {
-		if err := w.CopyPrefix(parent, f.o.Patch.At); err != nil {
-			return err
-		}
-	}
-	f.runs.mu.Lock()
-	defer f.runs.mu.Unlock()
-	f.run = f.runs.adopt(w, "", project)
-	return f.results(c)
 }
 
 // results records the tool results of the fork point's request that were not
@@ -324,7 +317,7 @@ func (f *forking) results(c *call) error {
 		list = append(list, recorder.Taken(a.Taken))
 	}
 	if !f.onResult() && len(list) > 0 {
-		return fmt.Errorf("fork at %d: the request brings %d results that come after the model's answer", f.o.Patch.At, len(list))
+		return fmt.Errorf("the request brings %d results that come after the model's answer", len(list))
 	}
 	f.run.project = next
 	return f.run.writer.TookAll(list)
@@ -366,59 +359,30 @@ func (f *forking) patchedTurn(c *call, err error, w *writer) {
 	f.asTheAgentSeesIt(c, w)
 }
 
-// halt refuses the next model call and says what it would have been.
-func (f *forking) halt(c *call, w *writer) {
-	h := &Halt{Event: f.run.project.Seq() + 1, Model: c.Request.Model, Tokens: (len(c.raw) + 3) / 4, Changes: []diff.Change{}}
-	if t := f.counterpart(); t != nil {
-		h.Recorded = t.seq
-		if recorded, err := t.asked(); err == nil {
-			if changes, err := diff.Values(documentOf(recorded, true), documentOf(c.Asked, true)); err == nil && changes != nil {
-				h.Changes = changes
-			}
-		}
-	}
-	if f.out.Halt == nil {
-		f.out.Halt = h
-		f.p.o.Notify(Note{"halted", h.String()})
-	}
-	w.fail(c.Asked, http.StatusConflict, "ConflictException", "investigator proxy: "+h.String())
-}
-
-// counterpart is the parent's call in the place of the halted one.
-func (f *forking) counterpart() *taped {
-	at := f.at
-	if f.onTurn() && !f.wholeTurn() {
-		at++
-	}
-	if calls := f.tapes[0].calls; at < len(calls) {
-		return calls[at]
-	}
-	return nil
-}
-
-// String says it in one line.
-func (h *Halt) String() string {
-	s := fmt.Sprintf("halted before the model call of event %d, as asked: about %d input tokens of %s not spent", h.Event, h.Tokens, h.Model)
-	for i, c := range h.Changes {
-		if i == 3 {
-			s += fmt.Sprintf("; %d more changes", len(h.Changes)-i)
-			break
-		}
-		s += fmt.Sprintf("; %s %s: was %s, now %s", c.Kind, c.Path, shown(c.Old), shown(c.New))
-	}
-	return s
-}
-
 // goOn forwards a request of the fork.
 func (f *forking) goOn(ctx context.Context, c *call, w *writer) {
+	retry, err := f.enter(c)
+	if err != nil {
+		f.trouble(c, err, w)
+		return
+	}
+	f.p.pass(ctx, f.runs, f.run, retry, c, c.raw, c.Route.Path, w)
+}
+
+// enter makes a call one of the fork's run, if that can still be written: what
+// would not be recorded should cost nothing.
+func (f *forking) enter(c *call) (retry bool, err error) {
 	f.runs.mu.Lock()
-	retry := f.run.retriedBy(c)
+	defer f.runs.mu.Unlock()
+	if f.run.broken {
+		return false, fmt.Errorf("%s takes no more, so the model is not asked", f.out.Cassette)
+	}
+	retry = f.run.retriedBy(c)
 	if !retry {
 		f.runs.release(f.run)
 	}
 	f.runs.enter(f.run, c)
-	f.runs.mu.Unlock()
-	f.p.pass(ctx, f.runs, f.run, retry, c, c.raw, c.Route.Path, w)
+	return retry, nil
 }
 
 func (f *forking) close(out *Result) error {
@@ -427,13 +391,20 @@ func (f *forking) close(out *Result) error {
 	var tape, written Result
 	_ = f.replaying.close(&tape) // it never fails
 	out.Served, out.Tolerated, out.Diverged, out.Fork = tape.Served, tape.Tolerated, tape.Diverged, &f.out
-	if f.run != nil && !f.o.Live {
-		f.run.broken = true // a halted run stays unfinished
-	}
-	err := f.runs.close(&written)
-	out.Troubles = written.Troubles
-	if !f.out.Reached {
+	f.leaveOpen()
+	err := errors.Join(f.runs.close(&written), f.others.close(out))
+	out.Troubles = append(written.Troubles, out.Troubles...)
+	if !f.out.Reached && !f.failed { // if it failed, that is one of the troubles
 		err = errors.Join(err, fmt.Errorf("fork %s: the agent never came to event %d, so nothing was patched", f.out.Parent, f.out.At))
 	}
 	return err
+}
+
+// leaveOpen keeps a halted run from being sealed: it stays unfinished.
+func (f *forking) leaveOpen() {
+	f.runs.mu.Lock()
+	defer f.runs.mu.Unlock()
+	if f.run != nil && !f.o.Live {
+		f.run.broken = true
+	}
 }

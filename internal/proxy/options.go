@@ -9,7 +9,7 @@ import (
 )
 
 // Options says what a Proxy does. Exactly one of Record, Replay and Fork is
-// given.
+// given; with Fork, Replay may be the runs that were recorded beside the parent.
 type Options struct {
 	Record *RecordOptions
 	Replay []*recorder.Cassette // of foreign agents
@@ -52,11 +52,15 @@ type ForkOptions struct {
 	Live   bool         // go on over the upstream instead of halting
 	// Create makes the fork's cassette; the proxy completes the header's Parent.
 	Create func(h recorder.Header) (*recorder.Writer, error)
+	// Beside makes the cassettes, from 1, of what a live fork passes on because it
+	// is not of the forked run: calls that are no turns, and other conversations.
+	// Nil refuses such calls.
+	Beside func(n int, h recorder.Header) (*recorder.Writer, error)
 }
 
 // Note is something that happened.
 type Note struct {
-	Kind string // diverged, halted, forked, recording (it takes a while to end) or trouble
+	Kind string // diverged, halted, forked, refused, recording (it takes a while to end) or trouble
 	Text string
 }
 

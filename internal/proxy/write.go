@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"investigator/internal/edge"
 	"investigator/internal/recorder"
@@ -204,4 +205,16 @@ func tampered(w *recorder.Writer) string {
 		return fmt.Sprintf("was changed by somebody else (expected %d bytes, found %d)", w.Size(), info.Size())
 	}
 	return ""
+}
+
+// noteOnce keeps what the result has to say, if it was not said already and is
+// not one of too many.
+func (r *runs) noteOnce(trouble string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.trouble) >= maxTold || slices.Contains(r.trouble, trouble) {
+		return false
+	}
+	r.trouble = append(r.trouble, trouble)
+	return true
 }

@@ -74,6 +74,29 @@ func TestCreateSaysWhatIsWrongWithTheFolder(t *testing.T) {
 	}
 }
 
+// TestCreatableSaysWhatCreateWould, and leaves nothing behind.
+func TestCreatableSaysWhatCreateWould(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, hint := range map[string]string{
+		file: "never overwritten", filepath.Join(dir, "none", "c.yaml"): "create the folder first", filepath.Join(file, "c.yaml"): "part of the path is a file",
+		filepath.Join(dir, strings.Repeat("n", 300)): "", filepath.Join(dir, "good.yaml"): "good",
+	} {
+		err := recorder.Creatable(name)
+		if good := hint == "good"; good != (err == nil) {
+			t.Errorf("%s: %v", name, err)
+		} else if file := new(recorder.FileError); !good && (!errors.As(err, &file) || !strings.Contains(file.Hint, hint)) {
+			t.Errorf("%s: %v, expected the hint %q", name, err, hint)
+		}
+	}
+	if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
+		t.Error(list, err)
+	}
+}
+
 func TestCreateOfABadHeaderLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	h := recordertest.Header()

@@ -76,6 +76,22 @@ func Create(path string, h Header) (*Writer, error) {
 	return w, nil
 }
 
+// Creatable returns the error that Create would give for a path, as far as that
+// can be known before. It leaves nothing behind.
+func Creatable(path string) error {
+	switch _, err := os.Lstat(path); {
+	case err == nil:
+		return createError(path, fs.ErrExist)
+	case !errors.Is(err, fs.ErrNotExist):
+		return createError(path, err)
+	}
+	f, err := newDraft(path)
+	if err != nil {
+		return err
+	}
+	return f.discard()
+}
+
 // NewMemory records into memory: the same bytes, no file. The error is about
 // the header.
 func NewMemory(h Header) (*Writer, error) {

@@ -1,0 +1,160 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"investigator/internal/converse"
+	"investigator/internal/foreign"
+	"investigator/internal/ledger"
+	"investigator/internal/loop"
+	"investigator/internal/recorder"
+)
+
+// root is how the conversation of a fork is known: by the agent's request at the
+// fork point.
+type root struct {
+	sum, key ledger.Sum
+	tag      string
+	prompt   string
+}
+
+func rootOf(c *call) root { return root{c.last(), c.key, c.Tag, promptOf(c.Asked)} }
+
+// promptOf is what an agent sends in each request of a conversation, and its
+// sub-agents do not: the prompt, the tools and the model.
+func promptOf(a foreign.Asked) string {
+	members, err := converse.Members(foreign.Meaning(a.Request.Rest.JSON()))
+	if err != nil {
+		return ""
+	}
+	text, err := json.Marshal([]json.RawMessage{members["system"], members["toolConfig"], members["tools"]})
+	if err != nil {
+		return ""
+	}
+	return a.Request.Model + string(text)
+}
+
+// others are the runs beside the forked one. Those on tape answer; where the
+// fork is live the rest goes to the upstream as it came, and into cassettes of
+// its own.
+type others struct {
+	recording *recording // nil: what is on no tape is refused
+	sides     bool       // the forked run itself is one of calls that are no turns
+}
+
+// besides are the cassettes other than the parent's own.
+func besides(parent *recorder.Cassette, all []*recorder.Cassette) []*recorder.Cassette {
+	return slices.DeleteFunc(slices.Clone(all), func(c *recorder.Cassette) bool { return c.Header().Run == parent.Header().Run })
+}
+
+func (f *forking) newOthers() {
+	calls := f.tapes[0].calls
+	f.others.sides = len(calls) > 0 && !slices.ContainsFunc(calls, func(t *taped) bool { return !sideCall(t.route.Op) })
+	if f.o.Live && f.o.Beside != nil {
+		f.others.recording = &recording{p: f.p, runs: newRuns(f.p, RecordOptions{Create: f.o.Beside, Durable: true})}
+	}
+}
+
+// side reports whether a call is no turn of the forked run. One that the
+// parent's tape holds up to the fork point is: its agent named the run.
+func (f *forking) side(c *call) bool {
+	if !sideCall(c.Route.Op) || f.others.sides {
+		return false
+	}
+	return f.passed || f.onStart() || !slices.ContainsFunc(f.byKey[c.key], func(t *taped) bool { return t.tape == f.tapes[0] })
+}
+
+// begins reports whether a request is the first of the run that is forked at its
+// start: it asks what was asked then, or in the same way.
+func (f *forking) begins(c *call) bool {
+	var was loop.Start
+	calls := f.tapes[0].calls
+	if len(calls) > 0 && c.last() == calls[0].sum || json.Unmarshal(f.event.Data, &was) != nil || c.Question() == was.Task {
+		return true
+	}
+	_, same := foreign.Compare(was.Request, c.Request.Rest.JSON())
+	return same
+}
+
+// belongs reports whether a request comes from the conversation that was forked:
+// it begins as the fork point's request does.
+func (f *forking) belongs(c *call) bool {
+	if f.root.sum != (ledger.Sum{}) {
+		return slices.Contains(c.sums, f.root.sum)
+	}
+	return c.last() == f.root.sum && (c.key == f.root.key || c.Tag != "" && c.Tag == f.root.tag || len(f.tapes[0].calls) == 1 && !f.onStart())
+}
+
+// stranger reports whether a request is surely none of the forked conversation
+// with another history, which an agent may shorten or rewrite: it asks something
+// else, with another prompt, tools or model, and brings no result that the run
+// waits for. A request that would not be patched must not reach the model as if
+// it had been.
+func (f *forking) stranger(c *call) bool {
+	calls := f.tapes[0].calls
+	if promptOf(c.Asked) == f.root.prompt || len(calls) > 0 && slices.Contains(c.sums, calls[0].sum) {
+		return false
+	}
+	f.runs.mu.Lock()
+	defer f.runs.mu.Unlock()
+	return !f.run.project.WaitsFor(c.results)
+}
+
+// aside answers a call that is not of the forked run.
+func (f *forking) aside(c *call) reply {
+	if t := f.onTape(c); t != nil {
+		return func(_ context.Context, w *writer) { f.answer(c, t, w) }
+	}
+	if r := f.others.recording; r != nil {
+		f.out.PassedOn++
+		return func(ctx context.Context, w *writer) { durably{r}.serve(ctx, c, w) }
+	}
+	f.out.Refused++
+	what := "the request belongs to another conversation than the one that was forked"
+	if sideCall(c.Route.Op) {
+		what = fmt.Sprintf("%s is no turn of the forked run", c.Route.Op)
+	}
+	text := what + " and is on no tape: --replay FOLDER adds the runs that were recorded beside it, --mode live passes such calls on"
+	return func(_ context.Context, w *writer) {
+		f.p.o.Notify(Note{"refused", text})
+		w.fail(c.Asked, http.StatusConflict, "ConflictException", "investigator proxy: "+text)
+	}
+}
+
+// onTape finds the recorded answer to a call that is not of the forked run. The
+// same side call has the same answer, however often it is made.
+func (f *forking) onTape(c *call) *taped {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.retried(c); t != nil {
+		return t
+	}
+	var last *taped
+	exact := exactOf(c.Asked)
+	for _, t := range f.byKey[c.key] {
+		switch {
+		case f.p.o.Strict && t.exact != exact:
+		case !t.used:
+			f.use(c, t)
+			return t
+		default:
+			last = t
+		}
+	}
+	if sideCall(c.Route.Op) {
+		return last
+	}
+	return nil
+}
+
+// close ends the runs beside the forked one.
+func (o others) close(out *Result) error {
+	if o.recording == nil {
+		return nil
+	}
+	return o.recording.close(out)
+}
