@@ -91,7 +91,7 @@ func newForking(p *Proxy) (*forking, error) {
 	}
 	f.tapes[0].upTo(f.at)
 	f.newOthers()
-	f.runs = newRuns(p, RecordOptions{Create: func(int, recorder.Header) (*recorder.Writer, error) { return nil, errors.New("a fork has one run") }, Durable: true})
+	f.runs = newRuns(p, RecordOptions{Durable: true}) // one, which begin makes
 	return f, nil
 }
 

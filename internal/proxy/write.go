@@ -33,7 +33,7 @@ func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) error {
 			return err
 		}
 		<-b.done
-		if b.err == nil || try == maxTries {
+		if b.err == nil || try == maxTries || r.o.Create == nil {
 			return b.err
 		}
 	}
@@ -44,7 +44,7 @@ func (r *runs) took(u *run, c *call, ret edge.Return, retry bool) error {
 func (r *runs) take(u *run, c *call, ret edge.Return, retry bool) (*batch, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if u.broken && r.o.Create != nil {
+	if u.broken {
 		var err error
 		if u, err = r.instead(c); err != nil {
 			return nil, err
@@ -71,6 +71,9 @@ func (r *runs) take(u *run, c *call, ret edge.Return, retry bool) (*batch, error
 
 // instead finds a run for a call whose own broke while it was under way.
 func (r *runs) instead(c *call) (*run, error) {
+	if r.o.Create == nil {
+		return nil, errors.New("its cassette takes no more")
+	}
 	u, _, err := r.enterNow(c, true)
 	if err != nil {
 		r.lose(c, err)
