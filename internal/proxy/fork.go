@@ -55,6 +55,7 @@ type forking struct {
 
 	inserted *foreign.Insertion // into the patched turn and every later request; nil if nothing is
 	asItCame bool               // the agent gets the recorded turn
+	given    wireAnswer         // the patched turn as the agent gets it, each time that it asks
 	told     bool               // the inserted results are recorded
 
 	fmu    sync.Mutex
@@ -331,11 +332,18 @@ func (f *forking) results(c *call) error {
 }
 
 // turn records the patched model turn.
-func (f *forking) turn(c *call) error {
+func (f *forking) turn(c *call) (err error) {
+	wire := &edge.Wire{URL: f.placeOf(c)}
+	if !f.wholeTurn() {
+		if f.given, err = f.asTheAgentSeesIt(c); err != nil {
+			return err
+		}
+		wire.Attempts, wire.Given = []edge.Attempt{{Code: f.given.status, Header: f.given.header, Body: f.given.body}}, true
+	}
 	f.runs.mu.Lock()
 	defer f.runs.mu.Unlock()
 	next, taken := f.run.project.Answer(c.Request, f.edited.Return)
-	taken.Return.Wire = &edge.Wire{URL: f.placeOf(c)}
+	taken.Return.Wire = wire
 	f.run.project = next
 	f.runs.enter(f.run, c)
 	f.run.busy--
@@ -350,20 +358,14 @@ func (f *forking) placeOf(c *call) string {
 	return "https://model.invalid" + c.Route.Path
 }
 
-// patchedTurn serves the edited answer, framed anew.
+// patchedTurn serves the edited answer.
 func (f *forking) patchedTurn(c *call, err error, w *writer) {
 	if err != nil {
 		f.trouble(c, err, w)
 		return
 	}
 	f.p.o.Notify(Note{"forked", fmt.Sprintf("event %d is patched", f.o.Patch.At)})
-	r := f.edited.Return
-	if r.Failed {
-		failure, _ := edge.ParseFailure(r.Body) // the patch was checked
-		w.fail(c.Asked, max(failure.Status, 400), failure.Name, failure.Message)
-		return
-	}
-	f.asTheAgentSeesIt(c, w)
+	w.whole(f.given.status, f.given.header, f.given.body)
 }
 
 // halt refuses the next model call and says what it would have been.

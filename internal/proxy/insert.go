@@ -33,6 +33,18 @@ func (p patched) apply(a foreign.Asked) foreign.Asked {
 	return a
 }
 
+// patched is a request that should have been t's, as the fork that t belongs to
+// had it, so that what the fork did is not taken for what the agent changed.
+func (t *taped) patched(c *call) *call {
+	out := *c
+	for _, p := range t.tape.patches {
+		if p.from <= t.index {
+			out.Asked = p.apply(out.Asked)
+		}
+	}
+	return &out
+}
+
 // insertionAt reads which calls a fork inserted into the turn of event seq,
 // which stands at a message: calls and returns are its own, and both are
 // patched. It is nil for any other turn.
@@ -142,7 +154,7 @@ func (f *forking) insertion() error {
 		in.Added = append(in.Added, foreign.Added{Use: n.Use, Body: n.Return.Body, Failed: n.Return.Failed})
 	}
 	if len(in.Added) > 0 {
-		f.inserted, f.asItCame = in, f.edited.Inserted != nil && t.inserted == nil
+		f.inserted, f.asItCame = in, f.edited.Inserted != nil
 	}
 	return nil
 }
@@ -197,22 +209,29 @@ func (f *forking) unplaced(c *call, w *writer, d Divergence) {
 	f.refuse(c, w, d)
 }
 
-// asTheAgentSeesIt serves the patched turn, without what was inserted.
-func (f *forking) asTheAgentSeesIt(c *call, w *writer) {
-	if f.asItCame {
-		f.answer(c, f.tapes[0].calls[f.at], w)
-		return
+// asTheAgentSeesIt is the patched turn without what was inserted: the recorded
+// bytes where nothing else was done to it, else framed anew. The fork's cassette
+// keeps it, because an agent sends back what it was given.
+func (f *forking) asTheAgentSeesIt(c *call) (wireAnswer, error) {
+	r := f.edited.Return
+	if r.Failed {
+		failure, _ := edge.ParseFailure(r.Body) // the patch was checked
+
+		// That of an answer that broke off is the status of a good one.
+		if failure.Status < http.StatusBadRequest || failure.Status > 599 {
+			failure.Status = http.StatusBadRequest
+		}
+		return failureAnswer(c.Asked, failure.Status, failure.Name, failure.Message), nil
 	}
-	body := f.edited.Return.Body
+	if f.asItCame {
+		out, _, err := recordedAnswer(c.Asked, f.tapes[0].calls[f.at]) // a turn is never cut
+		return out, err
+	}
+	body := r.Body
 	if f.inserted != nil {
 		body = f.inserted.Without()
 	}
-	e, err := foreign.Encode(c.Asked, body)
-	if err != nil {
-		f.trouble(c, err, w)
-		return
-	}
-	w.whole(http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body)
+	return encodedAnswer(c.Asked, body)
 }
 
 // keptReturn is the return of a result that the parent's own fork made, which

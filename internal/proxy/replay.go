@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -308,7 +310,8 @@ type wireAnswer struct {
 }
 
 // recordedAnswer is what a client gets for a recorded call. cut says that it
-// ends before its end. What never went over a wire (a patched turn) is encoded.
+// ends before its end. What never went over a wire is encoded: of a patched turn
+// the response is the event itself, unless what the agent was given was kept.
 func recordedAnswer(a foreign.Asked, t *taped) (out wireAnswer, cut bool, err error) {
 	x, err := t.interaction()
 	if err != nil {
@@ -322,15 +325,28 @@ func recordedAnswer(a foreign.Asked, t *taped) (out wireAnswer, cut bool, err er
 	if err != nil {
 		return out, false, err
 	}
-	if !t.fails {
-		body := event.Data
-		if t.inserted != nil {
-			body = t.inserted.Without()
-		}
-		e, err := foreign.Encode(a, body)
-		return wireAnswer{http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body}, false, err
+	if x.Origin == edge.Patched && !bytes.Equal(x.Response, event.Data) {
+		return out, false, nil
 	}
-	return recordedFailure(a, x, event)
+	if t.fails {
+		return recordedFailure(a, x, event)
+	}
+	body := event.Data
+	if t.inserted != nil {
+		body = t.inserted.Without()
+	}
+	out, err = encodedAnswer(a, body)
+	return out, false, err
+}
+
+func encodedAnswer(a foreign.Asked, turn json.RawMessage) (wireAnswer, error) {
+	e, err := foreign.Encode(a, turn)
+	return wireAnswer{http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body}, err
+}
+
+func failureAnswer(a foreign.Asked, status int, name, message string) wireAnswer {
+	e := foreign.EncodeFailure(a, name, message)
+	return wireAnswer{status, map[string]string{"Content-Type": e.ContentType, "X-Amzn-Errortype": name}, e.Body}
 }
 
 func recordedFailure(a foreign.Asked, x recorder.Interaction, event ledger.Event) (out wireAnswer, cut bool, err error) {
@@ -346,8 +362,7 @@ func recordedFailure(a foreign.Asked, x recorder.Interaction, event ledger.Event
 		if f.Status == 0 {
 			f.Name, f.Status, f.Message = "ServiceUnavailableException", http.StatusServiceUnavailable, unreachable+f.Message
 		}
-		e := foreign.EncodeFailure(a, f.Name, f.Message)
-		return wireAnswer{f.Status, map[string]string{"Content-Type": e.ContentType, "X-Amzn-Errortype": f.Name}, e.Body}, false, nil
+		return failureAnswer(a, f.Status, f.Name, f.Message), false, nil
 	}
 	return out, false, nil
 }
