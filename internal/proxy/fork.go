@@ -1,23 +1,19 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"sync"
 
-	"investigator/internal/converse"
 	"investigator/internal/diff"
 	"investigator/internal/edge"
 	"investigator/internal/engine"
 	"investigator/internal/faults"
 	"investigator/internal/foreign"
 	"investigator/internal/ledger"
-	"investigator/internal/loop"
 	"investigator/internal/recorder"
 )
 
@@ -52,6 +48,7 @@ type forking struct {
 	place  place
 	before foreign.Projector // the run before that call
 	runs   *runs
+	starts *restart // with onStart
 
 	inserted *foreign.Insertion // into the patched turn and every later request; nil if nothing is
 	asItCame bool               // the agent gets the recorded turn
@@ -94,6 +91,11 @@ func newForking(p *Proxy) (*forking, error) {
 		return nil, err
 	}
 	f.tapes[0].upTo(f.at)
+	if f.onStart() {
+		if f.starts, err = newRestart(f.event.Data, f.edited.Event.Data); err != nil {
+			return nil, err
+		}
+	}
 	f.runs = newRuns(p, RecordOptions{Create: func(int, recorder.Header) (*recorder.Writer, error) { return nil, errors.New("a fork has one run") }, Durable: true})
 	return f, nil
 }
@@ -241,28 +243,12 @@ func (f *forking) asPatched(c *call, a foreign.Asked) (*call, error) {
 
 // restart puts what a patch of run.started says into a request.
 func (f *forking) restart(a foreign.Asked) (foreign.Asked, error) {
-	var was, now loop.Start
-	if err := errors.Join(json.Unmarshal(f.event.Data, &was), json.Unmarshal(f.edited.Event.Data, &now)); err != nil {
-		return a, err
-	}
-	var err error
-	req := a.Request
-	if _, same := foreign.Compare(was.Request, req.Rest.JSON()); same {
-		if req.Rest, err = converse.NewRest(now.Request); err != nil {
+	if f.run == nil {
+		if err := f.starts.begins(a); err != nil {
 			return a, err
 		}
-	} else if !bytes.Equal(was.Request, now.Request) {
-		return a, errors.New("fork at 1: the agent sends other members than the recorded run began with, so the patch does not fit")
 	}
-	if now.Model != was.Model && req.Model == was.Model {
-		req.Model = now.Model
-		a.Route = a.Route.WithModel(now.Model)
-	}
-	a.Request = req
-	if now.Task != was.Task {
-		a = a.SetQuestion(now.Task)
-	}
-	return a, nil
+	return f.starts.apply(a)
 }
 
 // begin makes the fork's cassette with the history up to the fork point and
@@ -289,7 +275,9 @@ func (f *forking) begin(c *call) error {
 	h.Parent = &recorder.Parent{Run: h.Run, Ledger: sum.String(), File: filepath.Base(parent.Name()), At: f.o.Patch.At, Patch: patch, Mode: mode}
 	h.Tool, h.Run, h.Started = f.p.o.Tool, f.p.o.NewRun(), f.p.o.Now().UTC().Format("2006-01-02T15:04:05Z")
 	if f.onStart() {
-		h.Start = f.edited.Event.Data
+		if h, err = f.startIn(h); err != nil {
+			return err
+		}
 	}
 	w, err := f.o.Create(h)
 	if err != nil {

@@ -16,13 +16,19 @@ import (
 
 // oddities is a model whose answers hold what no answer that is made anew holds:
 // members that this build does not know, blanks, another order of members.
-type oddities struct{ seen [][]byte }
+type oddities struct {
+	seen  [][]byte
+	paths []string
+}
 
 func (o *oddities) Place(path string) string { return "https://odd.example" + path }
 
 func (o *oddities) Do(r *http.Request, body []byte) (*http.Response, error) {
-	o.seen = append(o.seen, bytes.Clone(body))
-	e := echoes()[r.URL.Path]
+	o.seen, o.paths = append(o.seen, bytes.Clone(body)), append(o.paths, r.URL.Path)
+	e, found := echoes()[r.URL.Path]
+	if !found { // another model's
+		e = echoes()["/model/m/converse"]
+	}
 	text, asks := e.said, bytes.Count(body, []byte(`"role":"assistant"`))
 	if asks < 2 {
 		text = fmt.Sprintf(e.calls, asks+1)
@@ -34,6 +40,7 @@ func (o *oddities) Do(r *http.Request, body []byte) (*http.Response, error) {
 // tool returns its input as it is spelled.
 type echo struct {
 	frame       string // of a request, around its messages
+	asks        string // the first of them
 	calls, said string // the model's answers
 	message     []string
 	use         func(message json.RawMessage) (id, input string)
@@ -45,6 +52,7 @@ func echoes() map[string]echo {
 	return map[string]echo{
 		"/openai/v1/chat/completions": {
 			frame: `{"model":"m","tools":[{"type":"function","function":{"name":"get_time"}}],"messages":[%s]}`,
+			asks:  `{"role":"user","content":"What time is it?"}`,
 			calls: `{"id":"c","choices":[{"message":{"role":"assistant","content":"","refusal":null,"annotations":[],"reasoning":"hm","tool_calls":[{"index":0,"id":"a%d","type":"function","function":{"name":"get_time","arguments":"{\"z\": 1, \"city\": \"Oslo\"}"}}]},"finish_reason":"tool_calls"}]}`,
 			said:  `{"id":"c","choices":[{"message":{"role":"assistant","content":"Ten."},"finish_reason":"stop"}]}`,
 			use: func(m json.RawMessage) (string, string) {
@@ -64,6 +72,7 @@ func echoes() map[string]echo {
 		},
 		"/anthropic/v1/messages": {
 			frame: `{"model":"m","max_tokens":9,"tools":[{"name":"get_time","input_schema":{"type":"object"}}],"messages":[%s]}`,
+			asks:  `{"role":"user","content":"What time is it?"}`,
 			calls: `{"id":"m","type":"message","content":[{"type":"tool_use","id":"a%d","name":"get_time","input":{"z": 1, "city": "Oslo"},"caller":{"type":"direct"}}],"role":"assistant","stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":1}}`,
 			said:  `{"id":"m","type":"message","content":[{"type":"text","text":"Ten."}],"role":"assistant","stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`,
 			use: func(m json.RawMessage) (string, string) {
@@ -82,6 +91,7 @@ func echoes() map[string]echo {
 		},
 		"/model/m/converse": {
 			frame: `{"system":[{"text":"Be brief."}],"toolConfig":{"tools":[{"toolSpec":{"name":"get_time","inputSchema":{"json":{"type":"object"}}}}]},"messages":[%s]}`,
+			asks:  `{"role":"user","content":[{"text":"What time is it?"}]}`,
 			calls: `{"metrics":{"latencyMs":317},"output":{"message":{"role":"assistant","content":[{"toolUse":{"name":"get_time","toolUseId":"a%d","input":{"z": 1, "city": "Oslo"}}}]}},"stopReason":"tool_use"}`,
 			said:  `{"metrics":{"latencyMs":317},"output":{"message":{"role":"assistant","content":[{"text":"Ten."}]}},"stopReason":"end_turn"}`,
 			use: func(m json.RawMessage) (string, string) {
@@ -108,10 +118,7 @@ func echoes() map[string]echo {
 // every answer as it came.
 func (e echo) run(t *testing.T, url, path string) (answers []string) {
 	t.Helper()
-	messages := `{"role":"user","content":"What time is it?"}`
-	if e.frame[2:8] == "system" {
-		messages = `{"role":"user","content":[{"text":"What time is it?"}]}`
-	}
+	messages := e.asks
 	for range 8 {
 		code, kind, body := post(t, url, path, fmt.Sprintf(e.frame, messages))
 		answers = append(answers, fmt.Sprint(code, kind, body))
@@ -155,19 +162,12 @@ func part(t *testing.T, v json.RawMessage, name string) json.RawMessage {
 // fork and forks of it give again to the byte, because the agent sends it back
 // and its tools read it. A fork of an inserted call used to be made anew.
 func TestAForkGivesTheSameBytes(t *testing.T) {
-	set := func(pointer, value string, at int) faults.Patch {
-		p, err := faults.Set(pointer, json.RawMessage(value))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p.For(at)
-	}
 	for name, patches := range map[string][]faults.Patch{
-		"a call":                 {deploy(2), set("", `"other"`, 9)},
-		"two calls":              {deploy(2), deploy(2), set("", `"other"`, 8)},
-		"a call beside an edit":  {set("/usage", `{"inputTokens":7}`, 2), deploy(2), faults.Fail("no").For(5)},
-		"an edit beside a call":  {deploy(2), set("/usage", `{"inputTokens":7}`, 2), deploy(7)},
-		"a result":               {set("", `"other"`, 4), deploy(5)},
+		"a call":                 {deploy(2), setAt(t, "", `"other"`, 9)},
+		"two calls":              {deploy(2), deploy(2), setAt(t, "", `"other"`, 8)},
+		"a call beside an edit":  {setAt(t, "/usage", `{"inputTokens":7}`, 2), deploy(2), faults.Fail("no").For(5)},
+		"an edit beside a call":  {deploy(2), setAt(t, "/usage", `{"inputTokens":7}`, 2), deploy(7)},
+		"a result":               {setAt(t, "", `"other"`, 4), deploy(5)},
 		"a failure":              {faults.Fail("busy").For(5)},
 		"a failure, with a name": {faults.Replace(json.RawMessage(`{"error":{"message":"m","name":"ConnectionFailed","status":0}}`)).For(5)},
 	} {

@@ -12,12 +12,13 @@ import (
 	"investigator/internal/recorder"
 )
 
-// patched is what a fork did to the requests of its run: it edited a tool
-// result, or inserted calls. The agent still sends its own history, so it is
+// patched is what a fork did to the requests of its run: it edited how the run
+// begins or a tool result, or inserted calls. The agent still sends its own history, so it is
 // done again on the way to the tape.
 type patched struct {
 	from      int                // index of the first call whose request has it
-	insertion *foreign.Insertion // nil where a result was edited
+	start     *restart           // nil where the beginning was not edited
+	insertion *foreign.Insertion // nil where no call was inserted
 	at        place
 	body      json.RawMessage
 	failed    bool
@@ -26,10 +27,14 @@ type patched struct {
 // apply returns the request as the fork's model got it; a request that has no
 // place for the patch stays as it is.
 func (p patched) apply(a foreign.Asked) foreign.Asked {
-	if p.insertion == nil {
-		return a.SetResult(foreign.Result{Message: p.at.message, Block: p.at.block}, p.body, p.failed)
+	switch {
+	case p.start != nil:
+		a, _ = p.start.apply(a)
+	case p.insertion != nil:
+		a, _ = a.Insert(*p.insertion)
+	default:
+		a = a.SetResult(foreign.Result{Message: p.at.message, Block: p.at.block}, p.body, p.failed)
 	}
-	a, _ = a.Insert(*p.insertion)
 	return a
 }
 
@@ -111,7 +116,8 @@ func (t *tape) note(call *taped, results []foreign.Answered, inserted *foreign.I
 		}
 	}
 	if inserted != nil {
-		call.inserted, call.used = inserted, inserted.Whole() // which no agent asks for
+		call.inserted, call.hidden = inserted, inserted.Whole() // which no agent asks for
+		call.used = call.hidden
 		t.patches = append(t.patches, patched{from: call.index + 1, insertion: inserted})
 	}
 }
@@ -125,7 +131,7 @@ func (t *tape) upTo(index int) {
 	}
 	t.patches = t.patches[:n:n]
 	for _, call := range t.calls[min(index, len(t.calls)):] {
-		call.used = false
+		call.used, call.hidden = false, false
 	}
 }
 
@@ -241,7 +247,7 @@ func (f *forking) keptReturn(a foreign.Answered) (edge.Return, bool) {
 		return edge.Return{Body: body, Failed: failed, Origin: edge.Patched}, true
 	}
 	for _, p := range f.tapes[0].patches {
-		if p.insertion == nil && p.from == f.at && p.at.message == a.Result.Message && p.at.block == a.Result.Block {
+		if p.start == nil && p.insertion == nil && p.from == f.at && p.at.message == a.Result.Message && p.at.block == a.Result.Block {
 			return made(p.body, p.failed)
 		}
 	}

@@ -31,6 +31,7 @@ type taped struct {
 	fails bool       // a failure is what was recorded
 	used  bool
 
+	hidden   bool               // no agent sees its answer, so none asks again
 	inserted *foreign.Insertion // what a fork added to its answer
 }
 
@@ -82,9 +83,12 @@ func (m *replaying) load(c *recorder.Cassette) error {
 	if c.Foreign() == nil {
 		return fmt.Errorf("replay %s: it is a run of investigator's own loop: investigator replay %s", c.Name(), c.Name())
 	}
-	t := &tape{c: c, carry: map[ledger.Sum]bool{}}
+	t, err := newTape(c)
+	if err != nil {
+		return fmt.Errorf("replay %s: %w", c.Name(), err)
+	}
 	sums := map[ledger.Sum]ledger.Sum{}
-	_, err := engine.ForeignCalls(c, func(f engine.ForeignCall) error {
+	_, err = engine.ForeignCalls(c, func(f engine.ForeignCall) error {
 		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route, exact: exactOf(f.Asked), made: f.Made, fails: f.Return.Failed}
 		call.sum = threadSum(sums, f.Asked.Request.Messages)
 		call.key = foreign.Key(f.Asked, call.sum)
@@ -167,8 +171,13 @@ func (m *replaying) serve(_ context.Context, c *call, w *writer) {
 }
 
 // patch is the request as a fork's model got it, where a tape is a fork that
-// the request belongs to; else c itself.
+// the request belongs to; else c itself, as where a fork lies beside its parent
+// and the parent's is the one that waits for it.
 func (m *replaying) patch(c *call) *call {
+	if !slices.ContainsFunc(m.tapes, func(t *tape) bool { return len(t.patches) > 0 }) {
+		return c
+	}
+	best, fit := c, m.fits(c)
 	for _, t := range m.tapes {
 		if len(t.patches) == 0 {
 			continue
@@ -177,12 +186,40 @@ func (m *replaying) patch(c *call) *call {
 		for _, p := range t.patches {
 			a = p.apply(a)
 		}
-		if p := newCall(a, c.raw, c.header, c.At); len(m.byKey[p.key]) > 0 || t.follows(p) {
-			p.raw = a.Request.Body()
-			return p
+		p := newCall(a, c.raw, c.header, c.At)
+		p.raw = a.Request.Body()
+		if n := m.fits(p); n > fit {
+			best, fit = p, n
+		} else if fit < waits && best == c && (len(m.byKey[p.key]) > 0 || t.follows(p)) {
+			best = p
 		}
 	}
-	return c
+	return best
+}
+
+// How well a request fits: a recorded one of the same meaning waits for it, or
+// the same one does.
+const (
+	waits = 1 + iota
+	waitsExactly
+)
+
+func (m *replaying) fits(c *call) (fit int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.retried(c) != nil {
+		return waitsExactly
+	}
+	exact := exactOf(c.Asked)
+	for _, t := range m.byKey[c.key] {
+		if !t.used && t.exact == exact {
+			return waitsExactly
+		}
+		if !t.used {
+			fit = waits
+		}
+	}
+	return fit
 }
 
 // follows reports whether a request's conversation goes on from a patched one,
@@ -250,7 +287,7 @@ func (m *replaying) retried(c *call) *taped {
 	}
 	var last *taped
 	for _, t := range m.byKey[c.key] {
-		if t.used {
+		if t.used && !t.hidden {
 			last = t
 		}
 	}
