@@ -87,6 +87,10 @@ type Return struct {
 type Wire struct {
 	URL      string
 	Attempts []Attempt // in order; the last one gave the return
+
+	// Given says that the last attempt is what an agent was given, although a
+	// fork patched the return, so that it has to be kept beside it.
+	Given bool
 }
 
 // Attempt is one try of a call.

@@ -171,10 +171,14 @@ func (p Projector) text() string {
 
 // Start is the run.started of the run that begins with a request.
 func Start(a Asked) (json.RawMessage, error) {
-	task := a.Question()
-	if blank(task) {
-		task = string(a.Route.Op)
-	}
-	s := loop.Start{Task: task, Model: a.Request.Model, Request: a.Request.Rest.JSON()}
+	s := loop.Start{Task: a.Task(), Model: a.Request.Model, Request: a.Request.Rest.JSON()}
 	return s.JSON()
+}
+
+// Task is what run.started says a run is about that begins with a request.
+func (a Asked) Task() string {
+	if task := a.Question(); !blank(task) {
+		return task
+	}
+	return string(a.Route.Op)
 }

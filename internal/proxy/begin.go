@@ -49,7 +49,7 @@ func (f *forking) forkHeader() (recorder.Header, error) {
 	h.Parent = &recorder.Parent{Run: h.Run, Ledger: sum.String(), File: filepath.Base(parent.Name()), At: f.o.Patch.At, Patch: patch, Mode: mode}
 	h.Tool, h.Run, h.Started = f.p.o.Tool, f.p.o.NewRun(), f.p.o.Now().UTC().Format("2006-01-02T15:04:05Z")
 	if f.onStart() {
-		h.Start = f.edited.Event.Data
+		return f.startIn(h)
 	}
 	return h, nil
 }

@@ -75,7 +75,7 @@ func (m *replaying) nearest(c *call) Divergence {
 	if err != nil {
 		return Divergence{Cassette: t.tape.c.Name(), Event: t.seq, Cause: err.Error()}
 	}
-	return compare(t, recorded, c, false)
+	return compare(t, recorded, t.patched(c), false)
 }
 
 func times(n int) string {

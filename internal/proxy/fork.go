@@ -1,21 +1,17 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 
-	"investigator/internal/converse"
 	"investigator/internal/edge"
 	"investigator/internal/engine"
 	"investigator/internal/faults"
 	"investigator/internal/foreign"
 	"investigator/internal/ledger"
-	"investigator/internal/loop"
 	"investigator/internal/recorder"
 )
 
@@ -46,9 +42,11 @@ type forking struct {
 	before foreign.Projector // the run before that call
 	runs   *runs
 	others others
+	starts *restart // with onStart
 
 	inserted *foreign.Insertion // into the patched turn and every later request; nil if nothing is
 	asItCame bool               // the agent gets the recorded turn
+	given    wireAnswer         // the patched turn as the agent gets it, each time that it asks
 	told     bool               // the inserted results are recorded
 
 	fmu    sync.Mutex
@@ -91,6 +89,11 @@ func newForking(p *Proxy) (*forking, error) {
 	}
 	f.tapes[0].upTo(f.at)
 	f.newOthers()
+	if f.onStart() {
+		if f.starts, err = newRestart(f.event.Data, f.edited.Event.Data); err != nil {
+			return nil, err
+		}
+	}
 	f.runs = newRuns(p, RecordOptions{Durable: true}) // one, which begin makes
 	return f, nil
 }
@@ -276,28 +279,12 @@ func (f *forking) asPatched(c *call, a foreign.Asked) (*call, error) {
 
 // restart puts what a patch of run.started says into a request.
 func (f *forking) restart(a foreign.Asked) (foreign.Asked, error) {
-	var was, now loop.Start
-	if err := errors.Join(json.Unmarshal(f.event.Data, &was), json.Unmarshal(f.edited.Event.Data, &now)); err != nil {
-		return a, err
-	}
-	var err error
-	req := a.Request
-	if _, same := foreign.Compare(was.Request, req.Rest.JSON()); same {
-		if req.Rest, err = converse.NewRest(now.Request); err != nil {
+	if f.run == nil {
+		if err := f.starts.begins(a); err != nil {
 			return a, err
 		}
-	} else if !bytes.Equal(was.Request, now.Request) {
-		return a, errors.New("the agent sends other members than the recorded run began with, so the patch does not fit")
 	}
-	if now.Model != was.Model && req.Model == was.Model {
-		req.Model = now.Model
-		a.Route = a.Route.WithModel(now.Model)
-	}
-	a.Request = req
-	if now.Task != was.Task {
-		a = a.SetQuestion(now.Task)
-	}
-	return a, nil
+	return f.starts.apply(a)
 }
 
 // results records the tool results of the fork point's request that were not
@@ -324,11 +311,18 @@ func (f *forking) results(c *call) error {
 }
 
 // turn records the patched model turn.
-func (f *forking) turn(c *call) error {
+func (f *forking) turn(c *call) (err error) {
+	wire := &edge.Wire{URL: f.placeOf(c)}
+	if !f.wholeTurn() {
+		if f.given, err = f.asTheAgentSeesIt(c); err != nil {
+			return err
+		}
+		wire.Attempts, wire.Given = []edge.Attempt{{Code: f.given.status, Header: f.given.header, Body: f.given.body}}, true
+	}
 	f.runs.mu.Lock()
 	defer f.runs.mu.Unlock()
 	next, taken := f.run.project.Answer(c.Request, f.edited.Return)
-	taken.Return.Wire = &edge.Wire{URL: f.placeOf(c)}
+	taken.Return.Wire = wire
 	f.run.project = next
 	f.runs.enter(f.run, c)
 	f.run.busy--
@@ -343,20 +337,14 @@ func (f *forking) placeOf(c *call) string {
 	return "https://model.invalid" + c.Route.Path
 }
 
-// patchedTurn serves the edited answer, framed anew.
+// patchedTurn serves the edited answer.
 func (f *forking) patchedTurn(c *call, err error, w *writer) {
 	if err != nil {
 		f.trouble(c, err, w)
 		return
 	}
 	f.p.o.Notify(Note{"forked", fmt.Sprintf("event %d is patched", f.o.Patch.At)})
-	r := f.edited.Return
-	if r.Failed {
-		failure, _ := edge.ParseFailure(r.Body) // the patch was checked
-		w.fail(c.Asked, max(failure.Status, 400), failure.Name, failure.Message)
-		return
-	}
-	f.asTheAgentSeesIt(c, w)
+	w.whole(f.given.status, f.given.header, f.given.body)
 }
 
 // goOn forwards a request of the fork.

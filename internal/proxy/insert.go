@@ -12,12 +12,13 @@ import (
 	"investigator/internal/recorder"
 )
 
-// patched is what a fork did to the requests of its run: it edited a tool
-// result, or inserted calls. The agent still sends its own history, so it is
+// patched is what a fork did to the requests of its run: it edited how the run
+// begins or a tool result, or inserted calls. The agent still sends its own history, so it is
 // done again on the way to the tape.
 type patched struct {
 	from      int                // index of the first call whose request has it
-	insertion *foreign.Insertion // nil where a result was edited
+	start     *restart           // nil where the beginning was not edited
+	insertion *foreign.Insertion // nil where no call was inserted
 	at        place
 	body      json.RawMessage
 	failed    bool
@@ -26,11 +27,27 @@ type patched struct {
 // apply returns the request as the fork's model got it; a request that has no
 // place for the patch stays as it is.
 func (p patched) apply(a foreign.Asked) foreign.Asked {
-	if p.insertion == nil {
-		return a.SetResult(foreign.Result{Message: p.at.message, Block: p.at.block}, p.body, p.failed)
+	switch {
+	case p.start != nil:
+		a, _ = p.start.apply(a)
+	case p.insertion != nil:
+		a, _ = a.Insert(*p.insertion)
+	default:
+		a = a.SetResult(foreign.Result{Message: p.at.message, Block: p.at.block}, p.body, p.failed)
 	}
-	a, _ = a.Insert(*p.insertion)
 	return a
+}
+
+// patched is a request that should have been t's, as the fork that t belongs to
+// had it, so that what the fork did is not taken for what the agent changed.
+func (t *taped) patched(c *call) *call {
+	out := *c
+	for _, p := range t.tape.patches {
+		if p.from <= t.index {
+			out.Asked = p.apply(out.Asked)
+		}
+	}
+	return &out
 }
 
 // insertionAt reads which calls a fork inserted into the turn of event seq,
@@ -99,7 +116,8 @@ func (t *tape) note(call *taped, results []foreign.Answered, inserted *foreign.I
 		}
 	}
 	if inserted != nil {
-		call.inserted, call.used = inserted, inserted.Whole() // which no agent asks for
+		call.inserted, call.hidden = inserted, inserted.Whole() // which no agent asks for
+		call.used = call.hidden
 		t.patches = append(t.patches, patched{from: call.index + 1, insertion: inserted})
 	}
 }
@@ -113,7 +131,7 @@ func (t *tape) upTo(index int) {
 	}
 	t.patches = t.patches[:n:n]
 	for _, call := range t.calls[min(index, len(t.calls)):] {
-		call.used = false
+		call.used, call.hidden = false, false
 	}
 }
 
@@ -142,7 +160,7 @@ func (f *forking) insertion() error {
 		in.Added = append(in.Added, foreign.Added{Use: n.Use, Body: n.Return.Body, Failed: n.Return.Failed})
 	}
 	if len(in.Added) > 0 {
-		f.inserted, f.asItCame = in, f.edited.Inserted != nil && t.inserted == nil
+		f.inserted, f.asItCame = in, f.edited.Inserted != nil
 	}
 	return nil
 }
@@ -197,22 +215,29 @@ func (f *forking) unplaced(c *call, w *writer, d Divergence) {
 	f.refuse(c, w, d)
 }
 
-// asTheAgentSeesIt serves the patched turn, without what was inserted.
-func (f *forking) asTheAgentSeesIt(c *call, w *writer) {
-	if f.asItCame {
-		f.answer(c, f.tapes[0].calls[f.at], w)
-		return
+// asTheAgentSeesIt is the patched turn without what was inserted: the recorded
+// bytes where nothing else was done to it, else framed anew. The fork's cassette
+// keeps it, because an agent sends back what it was given.
+func (f *forking) asTheAgentSeesIt(c *call) (wireAnswer, error) {
+	r := f.edited.Return
+	if r.Failed {
+		failure, _ := edge.ParseFailure(r.Body) // the patch was checked
+
+		// That of an answer that broke off is the status of a good one.
+		if failure.Status < http.StatusBadRequest || failure.Status > 599 {
+			failure.Status = http.StatusBadRequest
+		}
+		return failureAnswer(c.Asked, failure.Status, failure.Name, failure.Message), nil
 	}
-	body := f.edited.Return.Body
+	if f.asItCame {
+		out, _, err := recordedAnswer(c.Asked, f.tapes[0].calls[f.at]) // a turn is never cut
+		return out, err
+	}
+	body := r.Body
 	if f.inserted != nil {
 		body = f.inserted.Without()
 	}
-	e, err := foreign.Encode(c.Asked, body)
-	if err != nil {
-		f.trouble(c, err, w)
-		return
-	}
-	w.whole(http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body)
+	return encodedAnswer(c.Asked, body)
 }
 
 // keptReturn is the return of a result that the parent's own fork made, which
@@ -222,7 +247,7 @@ func (f *forking) keptReturn(a foreign.Answered) (edge.Return, bool) {
 		return edge.Return{Body: body, Failed: failed, Origin: edge.Patched}, true
 	}
 	for _, p := range f.tapes[0].patches {
-		if p.insertion == nil && p.from == f.at && p.at.message == a.Result.Message && p.at.block == a.Result.Block {
+		if p.start == nil && p.insertion == nil && p.from == f.at && p.at.message == a.Result.Message && p.at.block == a.Result.Block {
 			return made(p.body, p.failed)
 		}
 	}

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -29,6 +31,7 @@ type taped struct {
 	fails bool       // a failure is what was recorded
 	used  bool
 
+	hidden   bool               // no agent sees its answer, so none asks again
 	inserted *foreign.Insertion // what a fork added to its answer
 }
 
@@ -80,9 +83,12 @@ func (m *replaying) load(c *recorder.Cassette) error {
 	if c.Foreign() == nil {
 		return fmt.Errorf("replay %s: it is a run of investigator's own loop: investigator replay %s", c.Name(), c.Name())
 	}
-	t := &tape{c: c, carry: map[ledger.Sum]bool{}}
+	t, err := newTape(c)
+	if err != nil {
+		return fmt.Errorf("replay %s: %w", c.Name(), err)
+	}
 	sums := map[ledger.Sum]ledger.Sum{}
-	_, err := engine.ForeignCalls(c, func(f engine.ForeignCall) error {
+	_, err = engine.ForeignCalls(c, func(f engine.ForeignCall) error {
 		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route, exact: exactOf(f.Asked), made: f.Made, fails: f.Return.Failed}
 		call.sum = threadSum(sums, f.Asked.Request.Messages)
 		call.key = foreign.Key(f.Asked, call.sum)
@@ -165,8 +171,13 @@ func (m *replaying) serve(_ context.Context, c *call, w *writer) {
 }
 
 // patch is the request as a fork's model got it, where a tape is a fork that
-// the request belongs to; else c itself.
+// the request belongs to; else c itself, as where a fork lies beside its parent
+// and the parent's is the one that waits for it.
 func (m *replaying) patch(c *call) *call {
+	if !slices.ContainsFunc(m.tapes, func(t *tape) bool { return len(t.patches) > 0 }) {
+		return c
+	}
+	best, fit := c, m.fits(c)
 	for _, t := range m.tapes {
 		if len(t.patches) == 0 {
 			continue
@@ -175,12 +186,40 @@ func (m *replaying) patch(c *call) *call {
 		for _, p := range t.patches {
 			a = p.apply(a)
 		}
-		if p := newCall(a, c.raw, c.header, c.At); len(m.byKey[p.key]) > 0 || t.follows(p) {
-			p.raw = a.Request.Body()
-			return p
+		p := newCall(a, c.raw, c.header, c.At)
+		p.raw = a.Request.Body()
+		if n := m.fits(p); n > fit {
+			best, fit = p, n
+		} else if fit < waits && best == c && (len(m.byKey[p.key]) > 0 || t.follows(p)) {
+			best = p
 		}
 	}
-	return c
+	return best
+}
+
+// How well a request fits: a recorded one of the same meaning waits for it, or
+// the same one does.
+const (
+	waits = 1 + iota
+	waitsExactly
+)
+
+func (m *replaying) fits(c *call) (fit int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.retried(c) != nil {
+		return waitsExactly
+	}
+	exact := exactOf(c.Asked)
+	for _, t := range m.byKey[c.key] {
+		if !t.used && t.exact == exact {
+			return waitsExactly
+		}
+		if !t.used {
+			fit = waits
+		}
+	}
+	return fit
 }
 
 // follows reports whether a request's conversation goes on from a patched one,
@@ -248,7 +287,7 @@ func (m *replaying) retried(c *call) *taped {
 	}
 	var last *taped
 	for _, t := range m.byKey[c.key] {
-		if t.used {
+		if t.used && !t.hidden {
 			last = t
 		}
 	}
@@ -308,7 +347,8 @@ type wireAnswer struct {
 }
 
 // recordedAnswer is what a client gets for a recorded call. cut says that it
-// ends before its end. What never went over a wire (a patched turn) is encoded.
+// ends before its end. What never went over a wire is encoded: of a patched turn
+// the response is the event itself, unless what the agent was given was kept.
 func recordedAnswer(a foreign.Asked, t *taped) (out wireAnswer, cut bool, err error) {
 	x, err := t.interaction()
 	if err != nil {
@@ -322,15 +362,28 @@ func recordedAnswer(a foreign.Asked, t *taped) (out wireAnswer, cut bool, err er
 	if err != nil {
 		return out, false, err
 	}
-	if !t.fails {
-		body := event.Data
-		if t.inserted != nil {
-			body = t.inserted.Without()
-		}
-		e, err := foreign.Encode(a, body)
-		return wireAnswer{http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body}, false, err
+	if x.Origin == edge.Patched && !bytes.Equal(x.Response, event.Data) {
+		return out, false, nil
 	}
-	return recordedFailure(a, x, event)
+	if t.fails {
+		return recordedFailure(a, x, event)
+	}
+	body := event.Data
+	if t.inserted != nil {
+		body = t.inserted.Without()
+	}
+	out, err = encodedAnswer(a, body)
+	return out, false, err
+}
+
+func encodedAnswer(a foreign.Asked, turn json.RawMessage) (wireAnswer, error) {
+	e, err := foreign.Encode(a, turn)
+	return wireAnswer{http.StatusOK, map[string]string{"Content-Type": e.ContentType}, e.Body}, err
+}
+
+func failureAnswer(a foreign.Asked, status int, name, message string) wireAnswer {
+	e := foreign.EncodeFailure(a, name, message)
+	return wireAnswer{status, map[string]string{"Content-Type": e.ContentType, "X-Amzn-Errortype": name}, e.Body}
 }
 
 func recordedFailure(a foreign.Asked, x recorder.Interaction, event ledger.Event) (out wireAnswer, cut bool, err error) {
@@ -346,8 +399,7 @@ func recordedFailure(a foreign.Asked, x recorder.Interaction, event ledger.Event
 		if f.Status == 0 {
 			f.Name, f.Status, f.Message = "ServiceUnavailableException", http.StatusServiceUnavailable, unreachable+f.Message
 		}
-		e := foreign.EncodeFailure(a, f.Name, f.Message)
-		return wireAnswer{f.Status, map[string]string{"Content-Type": e.ContentType, "X-Amzn-Errortype": f.Name}, e.Body}, false, nil
+		return failureAnswer(a, f.Status, f.Name, f.Message), false, nil
 	}
 	return out, false, nil
 }

@@ -302,3 +302,36 @@ func TestErrorTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestGivenIsKept: where an agent was given another answer than its event says,
+// the line holds both, and the event is read as it was.
+func TestGivenIsKept(t *testing.T) {
+	given := wireOf(200, []byte(`{"choices": []}`), "application/json", "")
+	given.Given = true
+	w, err := recorder.NewMemory(recordertest.Header())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := loop.New(recordertest.Start())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loop.Run(t.Context(), s, troubled(edge.Return{Origin: edge.Patched, Body: []byte(streamed), Wire: given}), w); err != nil {
+		t.Fatal(err)
+	}
+	c, err := recorder.Parse("given", w.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.Interaction(c.Len() - 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := c.Event(x.First)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(x.Response) != `{"choices": []}` || string(e.Data) != streamed {
+		t.Errorf("response %s, event %s", x.Response, e.Data)
+	}
+}

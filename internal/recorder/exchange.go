@@ -62,7 +62,7 @@ func (w *Writer) modelExchange(call edge.Call, ret edge.Return, l *line) (reques
 		l.X.Last = &more
 	}
 	got := response{Status: status(final.Code), Code: final.Code, Headers: keptHeaders(final.Header), Body: final.Body}
-	if ret.Origin == edge.Patched { // what came over the wire is not what the run saw
+	if ret.Origin == edge.Patched && !ret.Wire.Given { // what came over the wire is not what the run saw
 		got.Headers, got.Body = w.json, body(ret.Body)
 	}
 	return req, got

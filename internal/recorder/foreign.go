@@ -17,6 +17,10 @@ const ForeignMember = "foreign"
 type Foreign struct {
 	Client string `json:"client,omitempty"` // the product that its User-Agent names first
 	Tag    string `json:"tag,omitempty"`    // what the run was called by its agent
+
+	// Start is the data of run.started as the agent's requests begin, where a
+	// fork edited it.
+	Start json.RawMessage `json:"start,omitempty"`
 }
 
 // Foreign says whose run this is, nil for a run of our own loop.
