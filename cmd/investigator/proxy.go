@@ -126,8 +126,8 @@ func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) 
 	var err error
 	switch {
 	case o.record != "":
-		if _, err := os.Stat(o.record); err == nil && isFile(o.record) {
-			return nil, hint(fmt.Errorf("record into %s: the file exists already", o.record), "recordings are never overwritten; choose another name, or move the file away")
+		if err := checkFree(o.record); err != nil && isFile(o.record) {
+			return nil, err
 		}
 		folder, err := recordFolder(o.record)
 		if err != nil {
@@ -136,6 +136,9 @@ func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) 
 		po.Record = &proxy.RecordOptions{Create: cassetteMaker(o.record), Durable: o.durable, Spool: folder}
 		p.doing = "recording into " + o.record
 	case o.fork != "":
+		if err := checkFree(o.out); err != nil {
+			return nil, err
+		}
 		if po.Fork, err = forkPlan(sh, o); err != nil {
 			return nil, err
 		}
@@ -197,19 +200,53 @@ func recordFolder(target string) (string, error) {
 	return target, nil
 }
 
-// cassetteMaker makes the files of recorded runs. A FILE takes the first run;
-// what other runs the traffic holds goes beside it, numbered.
-func cassetteMaker(target string) func(int, recorder.Header) (*recorder.Writer, error) {
-	return func(n int, h recorder.Header) (*recorder.Writer, error) {
-		if isFile(target) {
-			if ext := filepath.Ext(target); n > 1 {
-				return recorder.Create(fmt.Sprintf("%s-%d%s", strings.TrimSuffix(target, ext), n, ext), h)
-			}
-			return recorder.Create(target, h)
-		}
-		stamp := strings.NewReplacer("-", "", ":", "", "T", "-", "Z", "").Replace(h.Started)
-		return recorder.Create(filepath.Join(target, fmt.Sprintf("%s-%s-%.6s.yaml", runName(h), stamp, h.Run)), h)
+// checkFree refuses the name of a file that exists already.
+func checkFree(name string) error {
+	if _, err := os.Lstat(name); err != nil {
+		return nil // whatever else is the matter with it shows when it is made
 	}
+	return hint(fmt.Errorf("record into %s: the file exists already", name), "recordings are never overwritten; choose another name, or move the file away")
+}
+
+// cassetteMaker makes the files of recorded runs. A FILE takes the first run;
+// what other runs the traffic holds goes beside it, numbered. In a folder runs
+// are named by what is known of them. A name that is taken is passed over, since
+// the calls of a run that gets none were paid for nothing.
+func cassetteMaker(target string) func(int, recorder.Header) (*recorder.Writer, error) {
+	if isFile(target) {
+		next := 1
+		return func(_ int, h recorder.Header) (w *recorder.Writer, err error) {
+			if w, next, err = createFree(target, next, h); err == nil {
+				next++
+			}
+			return w, err
+		}
+	}
+	return func(_ int, h recorder.Header) (*recorder.Writer, error) {
+		stamp := strings.NewReplacer("-", "", ":", "", "T", "-", "Z", "").Replace(h.Started)
+		w, _, err := createFree(filepath.Join(target, fmt.Sprintf("%s-%s-%.6s.yaml", runName(h), stamp, h.Run)), 1, h)
+		return w, err
+	}
+}
+
+// createFree makes the cassette NAME, or NAME-N of the first number that is not
+// taken, and returns that number.
+func createFree(name string, n int, h recorder.Header) (*recorder.Writer, int, error) {
+	for ; ; n++ {
+		w, err := recorder.Create(numbered(name, n), h)
+		if !errors.Is(err, recorder.ErrExists) {
+			return w, n, err
+		}
+	}
+}
+
+// numbered is the name of the n-th run beside NAME.yaml.
+func numbered(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	ext := filepath.Ext(name)
+	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
 }
 
 // runName is what an agent calls its run, in letters that any file system takes.
