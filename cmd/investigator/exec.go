@@ -23,10 +23,13 @@ func execVerb(sh *shell) *cli.Command {
 		UsageText: "investigator exec --record cassettes/agent.yaml -- python agent.py",
 		ArgsUsage: "-- COMMAND [ARGUMENT...]",
 		Description: `Starts the proxy on a free port, sets the variables by which Bedrock clients
-find their endpoint, runs the command and passes its exit status on. A command
-that succeeds although the proxy found a divergence or recorded calls were left
-over ends with status 3. The command's streams are its own; what the proxy has
-to say goes to standard error.
+find their endpoint, and runs the command. The command's streams are its own;
+what the proxy has to say goes to standard error.
+
+A command that fails passes its exit status on: 128 and the number of a signal
+that ended it. After one that succeeds the status is 3 if the proxy found a
+divergence or recorded calls were left over, else 1 if something could not be
+recorded or a fork was never reached, else 0.
 
 Where the command has no AWS credentials it gets dummy ones: the proxy signs
 with its own.`,
@@ -60,21 +63,15 @@ func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) e
 	stop()
 	serveErr := <-served
 	result, err := p.Close()
-	if err := errors.Join(runErr, serveErr, err); err != nil {
-		return err
+	if runErr != nil && code == exitDone {
+		return runErr // nothing ran, so there is no result
 	}
 	if o.json {
-		err = printJSON(sh.err, result)
+		err = errors.Join(err, printJSON(sh.err, result))
 	} else {
 		printProxied(sh.notes(), result)
 	}
-	if err != nil {
-		return err
-	}
-	if code == exitDone {
-		code = proxyStatus(result)
-	}
-	return &silent{code}
+	return proxyEnd(code, result, errors.Join(runErr, serveErr, err))
 }
 
 // runCommand returns the command's exit status; 128 and the number of a signal

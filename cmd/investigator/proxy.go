@@ -355,28 +355,29 @@ func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
 	notes.Line(report.Dim, "export AWS_ENDPOINT_URL_BEDROCK_RUNTIME=http://%s", l.Addr())
 	serveErr := proxy.Serve(ctx, l, p)
 	result, err := p.Close()
-	if err = errors.Join(serveErr, err); err != nil {
-		return err
-	}
 	if o.json {
-		err = printJSON(sh.out, result)
+		err = errors.Join(err, printJSON(sh.out, result))
 	} else {
 		printProxied(sh.printer(), result)
 	}
-	if err != nil {
-		return err
-	}
-	return &silent{proxyStatus(result)} // being interrupted is how a proxy ends
+	return proxyEnd(exitDone, result, errors.Join(serveErr, err)) // being interrupted is how a proxy ends
 }
 
-func proxyStatus(r proxy.Result) int {
+// proxyEnd is how a proxy ends whose result was printed, with the status of the
+// command that ran behind it and what went wrong.
+func proxyEnd(command int, r proxy.Result, err error) error {
+	code := command
 	switch {
+	case command != exitDone:
 	case len(r.Diverged) > 0 || len(r.LeftOver) > 0:
-		return exitDiverged
-	case len(r.Troubles) > 0:
-		return exitError
+		code = exitDiverged
+	case err != nil:
+		code = exitError
 	}
-	return exitDone
+	if err == nil {
+		return &silent{code}
+	}
+	return &ended{err, code}
 }
 
 func printProxied(p *report.Printer, r proxy.Result) {
@@ -400,6 +401,9 @@ func printProxied(p *report.Printer, r proxy.Result) {
 	if r.Served > 0 && len(r.Diverged)+len(r.LeftOver) == 0 && r.Fork == nil {
 		p.Line(report.Green, "identical: %d model calls answered from tape, none left over", r.Served)
 	}
+	for _, t := range r.Troubles {
+		p.Line(report.Yellow, "trouble: %s", t)
+	}
 	p.Line(report.Dim, "%d calls", r.Calls)
 }
 
@@ -414,7 +418,7 @@ func printForked(p *report.Printer, f *proxy.Forked) {
 		})
 		return
 	}
-	if f.Reached {
+	if f.Cassette != "" {
 		p.Line(report.Plain, "forked: %s at event %d into %s", f.Parent, f.At, f.Cassette)
 		p.Line(report.Dim, "compare:  investigator diff %s %s", f.Parent, f.Cassette)
 	}

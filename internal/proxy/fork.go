@@ -192,6 +192,7 @@ func (f *forking) serve(ctx context.Context, c *call, w *writer) {
 
 func (f *forking) trouble(c *call, err error, w *writer) {
 	f.p.o.Notify(Note{"trouble", err.Error()})
+	f.runs.noteOnce(err.Error())
 	w.fail(c.Asked, http.StatusInternalServerError, "InternalServerException", "investigator proxy: "+err.Error())
 }
 
@@ -430,10 +431,10 @@ func (f *forking) close(out *Result) error {
 	if f.run != nil && !f.o.Live {
 		f.run.broken = true // a halted run stays unfinished
 	}
-	err := f.runs.close(&written)
+	_ = f.runs.close(&written) // its troubles are in what was written
 	out.Troubles = written.Troubles
 	if !f.out.Reached {
-		err = errors.Join(err, fmt.Errorf("fork %s: the agent never came to event %d, so nothing was patched", f.out.Parent, f.out.At))
+		out.Troubles = append(out.Troubles, fmt.Sprintf("fork %s: the agent never came to event %d, so nothing was patched", f.out.Parent, f.out.At))
 	}
-	return err
+	return troubled(out.Troubles)
 }

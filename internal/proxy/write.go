@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"slices"
 
 	"investigator/internal/edge"
 	"investigator/internal/recorder"
@@ -159,7 +160,7 @@ func (r *runs) broke(u *run, err error) {
 	}
 	u.broken, u.queue = true, nil
 	text := fmt.Sprintf("%s is not recorded any further: %v", u.writer.Path(), err)
-	r.trouble = append(r.trouble, text)
+	r.keep(text)
 	r.p.o.Notify(Note{"trouble", text})
 }
 
@@ -167,5 +168,23 @@ func (r *runs) broke(u *run, err error) {
 func (r *runs) note(trouble string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.keep(trouble)
+}
+
+// keep is note with r.mu held. Of very many troubles it counts the later ones.
+func (r *runs) keep(trouble string) {
+	if len(r.trouble) >= maxNoted {
+		r.untold++
+		return
+	}
 	r.trouble = append(r.trouble, trouble)
+}
+
+// noteOnce is note for what shows again whenever a client tries again.
+func (r *runs) noteOnce(trouble string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Contains(r.trouble, trouble) {
+		r.keep(trouble)
+	}
 }
