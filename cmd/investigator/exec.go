@@ -3,13 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -30,6 +26,9 @@ A command that fails passes its exit status on: 128 and the number of a signal
 that ended it. After one that succeeds the status is 3 if the proxy found a
 divergence or recorded calls were left over, else 1 if something could not be
 recorded or a fork was never reached, else 0.
+
+Signals are passed on. A command that has not ended 5 seconds after an
+interrupt, a hangup or SIGTERM is killed; a second Ctrl-C kills it at once.
 
 Where the command has no AWS credentials it gets dummy ones: the proxy signs
 with its own.`,
@@ -72,29 +71,6 @@ func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) e
 		printProxied(sh.notes(), result)
 	}
 	return proxyEnd(code, result, errors.Join(runErr, serveErr, err))
-}
-
-// runCommand returns the command's exit status; 128 and the number of a signal
-// that ended it.
-func runCommand(ctx context.Context, sh *shell, command, env []string) (int, error) {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = sh.in, sh.terminal, sh.err, env
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 5 * time.Second
-	err := cmd.Run()
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return exitDone, nil
-	case errors.As(err, &exit):
-		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			return 128 + int(ws.Signal()), nil
-		}
-		return exit.ExitCode(), nil
-	case ctx.Err() != nil:
-		return exitInterrupted, nil
-	}
-	return 0, hint(fmt.Errorf("run %s: %w", command[0], err), "investigator exec --record FILE -- COMMAND")
 }
 
 // childEnv points every client that is known at the proxy.
