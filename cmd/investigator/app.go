@@ -17,10 +17,11 @@ func run(ctx context.Context, args []string, sh *shell) int {
 	if err == nil {
 		err = ctx.Err()
 	}
-	if lost := sh.lost(); lost != nil {
-		err = lost
-	}
 	complain(sh.notes(), err)
+	if lost := sh.lost(); lost != nil {
+		complain(sh.notes(), lost)
+		return statusOf(lost)
+	}
 	return statusOf(err)
 }
 

@@ -3,13 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -23,10 +19,16 @@ func execVerb(sh *shell) *cli.Command {
 		UsageText: "investigator exec --record cassettes/agent.yaml -- python agent.py",
 		ArgsUsage: "-- COMMAND [ARGUMENT...]",
 		Description: `Starts the proxy on a free port, sets the variables by which Bedrock clients
-find their endpoint, runs the command and passes its exit status on. A command
-that succeeds although the proxy found a divergence or recorded calls were left
-over ends with status 3. The command's streams are its own; what the proxy has
-to say goes to standard error.
+find their endpoint, and runs the command. The command's streams are its own;
+what the proxy has to say goes to standard error.
+
+A command that fails passes its exit status on: 128 and the number of a signal
+that ended it. After one that succeeds the status is 3 if the proxy found a
+divergence or recorded calls were left over, else 1 if something could not be
+recorded or a fork was never reached, else 0.
+
+Signals are passed on. A command that has not ended 5 seconds after an
+interrupt, a hangup or SIGTERM is killed; a second Ctrl-C kills it at once.
 
 Where the command has no AWS credentials it gets dummy ones: the proxy signs
 with its own.`,
@@ -60,41 +62,15 @@ func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) e
 	stop()
 	serveErr := <-served
 	result, err := p.Close()
+	if runErr != nil && code == exitDone {
+		return runErr // nothing ran, so there is no result
+	}
 	if o.json {
 		err = errors.Join(err, printJSON(sh.err, result))
 	} else {
 		printProxied(sh.notes(), result)
 	}
-	if err := errors.Join(runErr, serveErr, err); err != nil {
-		return err // after the result, which says what there is in spite of it
-	}
-	if code == exitDone {
-		code = proxyStatus(result)
-	}
-	return &silent{code}
-}
-
-// runCommand returns the command's exit status; 128 and the number of a signal
-// that ended it.
-func runCommand(ctx context.Context, sh *shell, command, env []string) (int, error) {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = sh.in, sh.terminal, sh.err, env
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 5 * time.Second
-	err := cmd.Run()
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return exitDone, nil
-	case errors.As(err, &exit):
-		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-			return 128 + int(ws.Signal()), nil
-		}
-		return exit.ExitCode(), nil
-	case ctx.Err() != nil:
-		return exitInterrupted, nil
-	}
-	return 0, hint(fmt.Errorf("run %s: %w", command[0], err), "investigator exec --record FILE -- COMMAND")
+	return proxyEnd(code, result, errors.Join(runErr, serveErr, err))
 }
 
 // childEnv points every client that is known at the proxy.

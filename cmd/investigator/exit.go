@@ -56,9 +56,20 @@ type silent struct{ status int }
 
 func (s *silent) Error() string { return fmt.Sprintf("status %d", s.status) }
 
+// ended is an error that is told after a result was printed, with the status that
+// the command ends with.
+type ended struct {
+	err    error
+	status int
+}
+
+func (e *ended) Error() string { return e.err.Error() }
+func (e *ended) Unwrap() error { return e.err }
+
 // statusOf maps an error to an exit status.
 func statusOf(err error) int {
 	var quiet *silent
+	var after *ended
 	var usage *usageError
 	var patch *faults.Error
 	var diverged *engine.Diverged
@@ -68,6 +79,8 @@ func statusOf(err error) int {
 		return exitDone
 	case errors.As(err, &quiet):
 		return quiet.status
+	case errors.As(err, &after):
+		return after.status
 	case errors.As(err, &usage), errors.As(err, &patch), errors.As(err, &foreign):
 		return exitUsage
 	case errors.Is(err, context.Canceled):

@@ -268,14 +268,19 @@ func (f *forking) live(ctx context.Context) error {
 	if !f.o.json {
 		p.Line(report.Dim, "fork of %s at event %d: %s", f.parent.Name(), f.o.at, describePatch(f.patch))
 	}
-	out, err := f.future(ctx, ch, swap, engine.Tee{rec, f.sh.watch(p, f.o.json)})
+	sink := &watched{Sink: rec, watch: f.sh.watch(p, f.o.json)}
+	out, err := f.future(ctx, ch, swap, sink)
 	for _, n := range out.Notes {
 		f.sh.notes().Line(report.Dim, "note: %s", n)
 	}
-	if err := concluded(f.sh, rec, out.State, err, f.o.json); err != nil {
+	end := concluded(f.sh, rec, out.State, sink.lost, err, f.o.json)
+	if err != nil {
+		return end
+	}
+	if err := f.restsOn(p, rec.Path()); err != nil {
 		return err
 	}
-	return f.restsOn(p, rec.Path())
+	return end // a limit for example, which has a result too
 }
 
 func (f *forking) future(ctx context.Context, ch chair, swap recorder.ModelSwap, sink loop.Sink) (engine.Forked, error) {

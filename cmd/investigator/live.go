@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -98,8 +99,9 @@ func live(ctx context.Context, sh *shell, o liveOptions) error {
 		p.Line(report.Dim, "model %s · world %s · recording %s", chair.name, worldName(o.world, w), rec.Path())
 	}
 	tools := engine.Guard{Edge: engine.Tools{World: w}, Effects: effectsOf(w)}
-	state, err := engine.Live(ctx, start, chair.edge, tools, engine.Tee{rec, sh.watch(p, o.json)})
-	return concluded(sh, rec, state, err, o.json)
+	sink := &watched{Sink: rec, watch: sh.watch(p, o.json)}
+	state, err := engine.Live(ctx, start, chair.edge, tools, sink)
+	return concluded(sh, rec, state, sink.lost, err, o.json)
 }
 
 // firstCall makes a run's first model call before anything is recorded. If it
@@ -140,6 +142,25 @@ func (p *primed) Do(ctx context.Context, call edge.Call) (edge.Return, error) {
 	return p.edge.Do(ctx, call)
 }
 
+// watched records events and shows them. What cannot be recorded is shown all the
+// same: it was paid for, and is nowhere else.
+type watched struct {
+	loop.Sink
+	watch loop.Sink
+	lost  json.RawMessage // how a run finished whose end could not be recorded
+}
+
+// Took implements loop.Sink.
+func (w *watched) Took(call edge.Call, ret edge.Return, events []ledger.Event) error {
+	err := w.Sink.Took(call, ret, events)
+	for _, e := range events {
+		if err != nil && e.Type == ledger.RunFinished {
+			w.lost = e.Data
+		}
+	}
+	return errors.Join(err, w.watch.Took(call, ret, events))
+}
+
 // watch prints events as they happen, below what the model was heard saying.
 func (sh *shell) watch(p *report.Printer, quiet bool) loop.Sink {
 	hush := loop.SinkFunc(func(edge.Call, edge.Return, []ledger.Event) error {
@@ -165,11 +186,12 @@ func watch(p *report.Printer, quiet bool) loop.Sink {
 	})
 }
 
-// concluded prints how a run ended and gives its exit status.
-func concluded(sh *shell, rec *recorder.Writer, s loop.State, err error, asJSON bool) error {
+// concluded prints how a run ended and gives its exit status. lost is an end that
+// could not be recorded, of which err tells.
+func concluded(sh *shell, rec *recorder.Writer, s loop.State, lost json.RawMessage, err error, asJSON bool) error {
 	sh.speech.end()
 	if err != nil {
-		return kept(rec, err)
+		return errors.Join(unrecorded(sh, rec, s, lost, asJSON), kept(rec, err))
 	}
 	o, err := loop.ParseOutcome(s.Finished())
 	if err != nil {
@@ -192,6 +214,25 @@ func concluded(sh *shell, rec *recorder.Writer, s loop.State, err error, asJSON 
 		return err
 	}
 	return status(outcomeStatus(o))
+}
+
+// unrecorded prints an end that is in no cassette.
+func unrecorded(sh *shell, rec *recorder.Writer, s loop.State, lost json.RawMessage, asJSON bool) error {
+	if lost == nil {
+		return nil
+	}
+	if asJSON {
+		return printJSON(sh.out, runResult{Cassette: rec.Path(), Run: rec.Header().Run, Events: s.Seq(), Ledger: rec.Sum().String(), Finished: lost})
+	}
+	o, err := loop.ParseOutcome(lost)
+	if err != nil {
+		return err
+	}
+	p := sh.printer()
+	p.Blank()
+	p.Line(report.Yellow, "this end of the run is not recorded")
+	p.Outcome(o)
+	return nil
 }
 
 // afterwards holds the verdict against what it cites, and says what the run

@@ -126,8 +126,8 @@ func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) 
 	var err error
 	switch {
 	case o.record != "":
-		if _, err := os.Stat(o.record); err == nil && isFile(o.record) {
-			return nil, hint(fmt.Errorf("record into %s: the file exists already", o.record), "recordings are never overwritten; choose another name, or move the file away")
+		if err := checkFree(o.record); err != nil && isFile(o.record) {
+			return nil, err
 		}
 		folder, err := recordFolder(o.record)
 		if err != nil {
@@ -200,24 +200,53 @@ func recordFolder(target string) (string, error) {
 	return target, nil
 }
 
+// checkFree refuses the name of a file that exists already.
+func checkFree(name string) error {
+	if _, err := os.Lstat(name); err != nil {
+		return nil // whatever else is the matter with it shows when it is made
+	}
+	return hint(fmt.Errorf("record into %s: the file exists already", name), "recordings are never overwritten; choose another name, or move the file away")
+}
+
 // cassetteMaker makes the files of recorded runs. A FILE takes the first run;
-// what other runs the traffic holds goes beside it, numbered.
+// what other runs the traffic holds goes beside it, numbered. In a folder runs
+// are named by what is known of them. A name that is taken is passed over, since
+// the calls of a run that gets none were paid for nothing.
 func cassetteMaker(target string) func(int, recorder.Header) (*recorder.Writer, error) {
-	return func(n int, h recorder.Header) (*recorder.Writer, error) {
-		if isFile(target) {
-			if n > 1 {
-				return recorder.Create(numbered(target, n), h)
+	if isFile(target) {
+		next := 1
+		return func(_ int, h recorder.Header) (w *recorder.Writer, err error) {
+			if w, next, err = createFree(target, next, h); err == nil {
+				next++
 			}
-			return recorder.Create(target, h)
+			return w, err
 		}
+	}
+	return func(_ int, h recorder.Header) (*recorder.Writer, error) {
 		stamp := strings.NewReplacer("-", "", ":", "", "T", "-", "Z", "").Replace(h.Started)
-		return recorder.Create(filepath.Join(target, fmt.Sprintf("%s-%s-%.6s.yaml", runName(h), stamp, h.Run)), h)
+		w, _, err := createFree(filepath.Join(target, fmt.Sprintf("%s-%s-%.6s.yaml", runName(h), stamp, h.Run)), 1, h)
+		return w, err
 	}
 }
 
-func numbered(file string, n int) string {
-	ext := filepath.Ext(file)
-	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(file, ext), n, ext)
+// createFree makes the cassette NAME, or NAME-N of the first number that is not
+// taken, and returns that number.
+func createFree(name string, n int, h recorder.Header) (*recorder.Writer, int, error) {
+	for ; ; n++ {
+		w, err := recorder.Create(numbered(name, n), h)
+		if !errors.Is(err, recorder.ErrExists) {
+			return w, n, err
+		}
+	}
+}
+
+// numbered is the name of the n-th run beside NAME.yaml.
+func numbered(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	ext := filepath.Ext(name)
+	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), n, ext)
 }
 
 // besideMaker makes the files of what a fork passes on: beside the fork's own,
@@ -227,11 +256,8 @@ func besideMaker(out, kind string) func(int, recorder.Header) (*recorder.Writer,
 		if out == "" {
 			return create("", kind+"-beside", h)
 		}
-		for n++; ; n++ {
-			if w, err := recorder.Create(numbered(out, n), h); !errors.Is(err, recorder.ErrExists) {
-				return w, err
-			}
-		}
+		w, _, err := createFree(out, n+1, h)
+		return w, err
 	}
 }
 
@@ -349,20 +375,24 @@ func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
 	} else {
 		printProxied(sh.printer(), result)
 	}
-	if err = errors.Join(serveErr, err); err != nil {
-		return err // after the result, which says what there is in spite of it
-	}
-	return &silent{proxyStatus(result)} // being interrupted is how a proxy ends
+	return proxyEnd(exitDone, result, errors.Join(serveErr, err)) // being interrupted is how a proxy ends
 }
 
-func proxyStatus(r proxy.Result) int {
+// proxyEnd is how a proxy ends whose result was printed, with the status of the
+// command that ran behind it and what went wrong.
+func proxyEnd(command int, r proxy.Result, err error) error {
+	code := command
 	switch {
+	case command != exitDone:
 	case len(r.Diverged) > 0 || len(r.LeftOver) > 0:
-		return exitDiverged
-	case len(r.Troubles) > 0:
-		return exitError
+		code = exitDiverged
+	case err != nil:
+		code = exitError
 	}
-	return exitDone
+	if err == nil {
+		return &silent{code}
+	}
+	return &ended{err, code}
 }
 
 func printProxied(p *report.Printer, r proxy.Result) {
@@ -386,6 +416,9 @@ func printProxied(p *report.Printer, r proxy.Result) {
 	if r.Served > 0 && len(r.Diverged)+len(r.LeftOver) == 0 && r.Fork == nil {
 		p.Line(report.Green, "identical: %d model calls answered from tape, none left over", r.Served)
 	}
+	for _, t := range r.Troubles {
+		p.Line(report.Yellow, "trouble: %s", t)
+	}
 	p.Line(report.Dim, "%d calls", r.Calls)
 }
 
@@ -406,7 +439,7 @@ func printForked(p *report.Printer, f *proxy.Forked) {
 		})
 		return
 	}
-	if f.Reached {
+	if f.Cassette != "" {
 		p.Line(report.Plain, "forked: %s at event %d into %s", f.Parent, f.At, f.Cassette)
 		p.Line(report.Dim, "compare:  investigator diff %s %s", f.Parent, f.Cassette)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 
@@ -48,29 +49,33 @@ type share struct {
 // counts which finding each reached.
 func (f *forking) sample(ctx context.Context, ch chair, swap recorder.ModelSwap) error {
 	var all []sampled
+	var failed error
 	for i := range f.o.samples {
-		s, err := f.sampleOne(ctx, ch, swap)
-		if err != nil {
-			return err
+		var s sampled
+		if s, failed = f.sampleOne(ctx, ch, swap); failed != nil {
+			break // what the others found was paid for
 		}
 		if !f.o.json {
 			f.sh.printer().Line(report.Plain, "sample %d of %d: %s  (%s, %d events)", i+1, f.o.samples, findingOf(s), s.Cassette, s.Events)
 		}
 		all = append(all, s)
 	}
+	if len(all) == 0 {
+		return failed
+	}
 	shares := tally(all)
 	if f.o.json {
-		return printJSON(f.sh.out, struct {
+		return errors.Join(printJSON(f.sh.out, struct {
 			Samples  []sampled `json:"samples"`
 			Findings []share   `json:"findings"`
-		}{all, shares})
+		}{all, shares}), failed)
 	}
 	p := f.sh.printer()
 	p.Blank()
 	for _, s := range shares {
 		p.Line(report.Bold, "%d of %d: %s  (95 %% interval %.0f–%.0f %%)", s.Count, s.Of, s.Finding, 100*s.Low, 100*s.High)
 	}
-	return nil
+	return failed
 }
 
 func (f *forking) sampleOne(ctx context.Context, ch chair, swap recorder.ModelSwap) (sampled, error) {

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -12,7 +17,27 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"investigator": func() { os.Exit(program()) },
+		"ask":          func() { os.Exit(ask(os.Args[1], os.Args[2:])) },
 	})
+}
+
+// ask is an agent that sends bodies to its endpoint, whatever is answered, and
+// ends with a status.
+func ask(status string, bodies []string) int {
+	for _, body := range bodies {
+		resp, err := http.Post(os.Getenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME")+"/model/m/converse", "application/json", strings.NewReader(body))
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 99
+		}
+		_, _ = io.Copy(io.Discard, resp.Body) // only that it was asked matters
+		_ = resp.Body.Close()
+	}
+	code, err := strconv.Atoi(status)
+	if err != nil {
+		return 98
+	}
+	return code
 }
 
 // TestScripts runs testdata/*.txtar. Each script's comment says which behaviour

@@ -380,12 +380,12 @@ func (f *forking) close(out *Result) error {
 	_ = f.replaying.close(&tape) // it never fails
 	out.Served, out.Tolerated, out.Diverged, out.Fork = tape.Served, tape.Tolerated, tape.Diverged, &f.out
 	f.leaveOpen()
-	err := errors.Join(f.runs.close(&written), f.others.close(out))
+	_, _ = f.runs.close(&written), f.others.close(out) // their errors are about their troubles
 	out.Troubles = append(written.Troubles, out.Troubles...)
 	if !f.out.Reached && !f.failed { // if it failed, that is one of the troubles
-		err = errors.Join(err, fmt.Errorf("fork %s: the agent never came to event %d, so nothing was patched", f.out.Parent, f.out.At))
+		out.Troubles = append(out.Troubles, fmt.Sprintf("fork %s: the agent never came to event %d, so nothing was patched", f.out.Parent, f.out.At))
 	}
-	return err
+	return troubled(out.Troubles)
 }
 
 // leaveOpen keeps a halted run from being sealed: it stays unfinished.

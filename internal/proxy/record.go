@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -120,6 +121,9 @@ func (m *recording) close(out *Result) error {
 			m.behind.close()
 			m.behind.backlog.rest.close()
 		})
+	}
+	if n := m.refused.Swap(0); n > 0 {
+		m.runs.note(fmt.Sprintf("calls refused, because no run could be made for them: %d", n))
 	}
 	return m.runs.close(out)
 }

@@ -58,6 +58,7 @@ type runs struct {
 	made    int
 	names   []string
 	trouble []string
+	untold  int         // troubles beyond maxNoted
 	bytes   int         // queued in all
 	lost    int         // calls that could not be recorded
 	stuck   atomic.Bool // the last run could not be made
@@ -70,6 +71,7 @@ const (
 	maxNames    = 10_000
 	maxBatch    = 64 // returns written at once
 	maxTold     = 20 // calls that could not be recorded
+	maxNoted    = 100
 )
 
 func newRuns(p *Proxy, o RecordOptions) *runs {
@@ -429,9 +431,22 @@ func (r *runs) close(out *Result) error {
 	if n := r.lost - maxTold; n > 0 {
 		r.trouble = append(r.trouble, fmt.Sprintf("%d more calls are not recorded", n))
 	}
-	out.Recorded, out.Troubles = r.names, r.trouble
-	if len(r.trouble) > 0 {
-		return fmt.Errorf("record: %s", r.trouble[0])
+	if r.untold > 0 {
+		r.trouble = append(r.trouble, fmt.Sprintf("%d more troubles", r.untold))
 	}
-	return nil
+	out.Recorded, out.Troubles = r.names, r.trouble
+	return troubled(r.trouble)
+}
+
+// troubled is the error of a proxy that had troubles, all of which its result
+// holds; nil where it had none.
+func troubled(list []string) error {
+	switch n := len(list); n {
+	case 0:
+		return nil
+	case 1:
+		return errors.New(list[0])
+	default:
+		return fmt.Errorf("%s (and %d more)", list[0], n-1)
+	}
 }

@@ -284,7 +284,7 @@ type LeftOver struct {
 }
 
 // Close ends the proxy after its last call: runs that ended are sealed. The
-// error is about what could not be written.
+// result is whole with an error too, which is about its Troubles.
 func (p *Proxy) Close() (Result, error) {
 	r := Result{Calls: p.calls.Load()}
 	err := p.mode.close(&r)

@@ -185,7 +185,7 @@ func (r *runs) broke(u *run, err error) {
 
 // tell tells of a trouble now and in the result. r.mu is held.
 func (r *runs) tell(text string) {
-	r.trouble = append(r.trouble, text)
+	r.keep(text)
 	r.p.o.Notify(Note{"trouble", text})
 }
 
@@ -193,7 +193,18 @@ func (r *runs) tell(text string) {
 func (r *runs) note(trouble string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.keep(trouble)
+}
+
+// keep is note with r.mu held. Of very many troubles it counts the later ones,
+// and reports false.
+func (r *runs) keep(trouble string) bool {
+	if len(r.trouble) >= maxNoted {
+		r.untold++
+		return false
+	}
 	r.trouble = append(r.trouble, trouble)
+	return true
 }
 
 // tampered says what somebody else did to a cassette, "" if nothing shows.
@@ -215,9 +226,8 @@ func tampered(w *recorder.Writer) string {
 func (r *runs) noteOnce(trouble string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.trouble) >= maxTold || slices.Contains(r.trouble, trouble) {
+	if slices.Contains(r.trouble, trouble) {
 		return false
 	}
-	r.trouble = append(r.trouble, trouble)
-	return true
+	return r.keep(trouble)
 }
