@@ -3,8 +3,6 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 
 	"investigator/internal/edge"
@@ -205,20 +203,6 @@ func (r *runs) keep(trouble string) bool {
 	}
 	r.trouble = append(r.trouble, trouble)
 	return true
-}
-
-// tampered says what somebody else did to a cassette, "" if nothing shows.
-func tampered(w *recorder.Writer) string {
-	info, err := os.Lstat(w.Path())
-	switch {
-	case w.Path() == "":
-		return ""
-	case errors.Is(err, fs.ErrNotExist):
-		return "was moved or removed by somebody else"
-	case err == nil && info.Size() != w.Size():
-		return fmt.Sprintf("was changed by somebody else (expected %d bytes, found %d)", w.Size(), info.Size())
-	}
-	return ""
 }
 
 // noteOnce keeps what the result has to say, if it was not said already and is

@@ -1,0 +1,123 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"investigator/internal/recorder"
+)
+
+// makeRoom seals the run that was idle for the longest time where too many are
+// open. One whose agent will go on is given up where even more are.
+func (r *runs) makeRoom() {
+	for r.open.Len() > r.o.MaxOpen {
+		u := r.idle(r.open.Len() > maxWaits*r.o.MaxOpen)
+		if u == nil {
+			return
+		}
+		r.end(u)
+	}
+}
+
+// idle is the run that was idle for the longest time and can be ended. One that
+// waits for results of tools is taken only where it has to be and no other run
+// will ever do (one that is still being written will in a moment), unless its
+// last call failed and was not tried again.
+func (r *runs) idle(must bool) *run {
+	var waits *run
+	soon := false
+	for e := r.open.Front(); e != nil; e = e.Next() {
+		u := e.Value.(*run)
+		written := len(u.queue) == 0 && !u.writing
+		switch {
+		case u.busy > 0 || u.project.Turn() == 0 && u.held == nil:
+		case u.project.Waits() && u.held == nil:
+			if waits == nil && written {
+				waits = u
+			}
+		case written:
+			return u
+		default:
+			soon = true
+		}
+	}
+	if soon || !must {
+		return nil
+	}
+	return waits
+}
+
+// end forgets a run and seals it. It is forgotten before it is waited for, so
+// that no call enters it meanwhile.
+func (r *runs) end(u *run) {
+	r.forget(u)
+	r.release(u)
+	for len(u.queue) > 0 || u.writing {
+		r.changed.Wait()
+	}
+	if what := tampered(u.writer); what != "" && !u.broken { // the seal would stand where it belongs, and hide a gap
+		r.tell(fmt.Sprintf("%s %s while it was recorded", u.writer.Path(), what))
+	}
+	if finished, ends := u.project.Finished(); ends && !u.broken {
+		if err := u.writer.Finish(finished); err != nil {
+			r.broke(u, err)
+		}
+	}
+	_ = u.writer.Close() // every line is on the disk already
+	u.broken = true
+}
+
+func (r *runs) forget(u *run) {
+	r.open.Remove(u.place)
+	forget(r.bySum, u.sum, u)
+	forget(r.byKey, u.key, u)
+	if r.byTag[u.tag] == u {
+		delete(r.byTag, u.tag)
+	}
+}
+
+// close ends all runs.
+func (r *runs) close(out *Result) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.open.Len() > 0 {
+		r.end(r.open.Front().Value.(*run))
+	}
+	if n := r.lost - maxTold; n > 0 {
+		r.trouble = append(r.trouble, fmt.Sprintf("%d more calls are not recorded", n))
+	}
+	if r.untold > 0 {
+		r.trouble = append(r.trouble, fmt.Sprintf("%d more troubles", r.untold))
+	}
+	out.Recorded, out.Troubles = r.names, r.trouble
+	return troubled(r.trouble)
+}
+
+// troubled is the error of a proxy that had troubles, all of which its result
+// holds; nil where it had none.
+func troubled(list []string) error {
+	switch n := len(list); n {
+	case 0:
+		return nil
+	case 1:
+		return errors.New(list[0])
+	default:
+		return fmt.Errorf("%s (and %d more)", list[0], n-1)
+	}
+}
+
+// tampered says what somebody else did to a cassette, "" if nothing shows.
+func tampered(w *recorder.Writer) string {
+	info, err := os.Lstat(w.Path())
+	switch {
+	case w.Path() == "":
+		return ""
+	case errors.Is(err, fs.ErrNotExist):
+		return "was moved or removed by somebody else"
+	case err == nil && info.Size() != w.Size():
+		return fmt.Sprintf("was changed by somebody else (expected %d bytes, found %d)", w.Size(), info.Size())
+	}
+	return ""
+}
