@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // plain is the body of an answer without the content coding that its header
@@ -12,10 +13,10 @@ import (
 // the body cannot be read: then nothing of it is kept, because nobody could tell
 // whether it holds a secret.
 func plain(coding string, body []byte) (text []byte, problem string) {
-	switch coding {
+	switch strings.ToLower(coding) {
 	case "", "identity":
 		return body, ""
-	case "gzip":
+	case "gzip", "x-gzip": // which are equal (RFC 9110, 8.4.1.3)
 		r, err := gzip.NewReader(bytes.NewReader(body))
 		if err != nil {
 			return nil, "the answer says that it is gzip and is not"

@@ -38,11 +38,13 @@ func TestContentCoding(t *testing.T) {
 		want   string // in what the cassette keeps
 		failed bool
 	}{
-		"gzip":           {"gzip", whole, "[removed: aws access key id]", false},
-		"identity":       {"identity", []byte(text), "[removed: aws access key id]", false},
-		"cut off":        {"gzip", whole[:len(whole)-9], "gzip is cut off or damaged", true},
-		"no gzip":        {"gzip", []byte(text), "says that it is gzip and is not", true},
-		"an unknown one": {"br", []byte(text), `content coding \\\"br\\\"`, true},
+		"gzip":            {"gzip", whole, "[removed: aws access key id]", false},
+		"in capitals":     {"GZIP", whole, "[removed: aws access key id]", false},
+		"by its old name": {"x-gzip", whole, "[removed: aws access key id]", false},
+		"identity":        {"identity", []byte(text), "[removed: aws access key id]", false},
+		"cut off":         {"gzip", whole[:len(whole)-9], "gzip is cut off or damaged", true},
+		"no gzip":         {"gzip", []byte(text), "says that it is gzip and is not", true},
+		"an unknown one":  {"br", []byte(text), `content coding \\\"br\\\"`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachPlace(t, func(t *testing.T, durable bool) {
