@@ -68,7 +68,7 @@ func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) e
 	if o.json {
 		err = errors.Join(err, printJSON(sh.err, result))
 	} else {
-		printProxied(sh.notes(), result)
+		printProxied(sh.notes(), o, result)
 	}
 	return proxyEnd(code, result, errors.Join(runErr, serveErr, err))
 }

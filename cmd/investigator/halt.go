@@ -77,6 +77,13 @@ func (f *forking) goOn() string {
 	return strings.Join(append(words, shellQuote(f.parent.Name())), " ")
 }
 
+const unknownCost = "an unknown amount: the model is in no price table"
+
+// inputCost words what the tokens of a request cost.
+func inputCost(p *loop.Price, tokens int64) string {
+	return fmt.Sprintf("at most %s for the input of the next request (prices: %s)", loop.Dollars(p.Cost(converse.Usage{Input: tokens})), p.Table)
+}
+
 // estimate says what going on would cost, if anything: the next request, which is
 // known, and beside it what the parent's own turns from here on did cost.
 func (f *forking) estimate(h *engine.HaltReport) string {
@@ -89,9 +96,9 @@ func (f *forking) estimate(h *engine.HaltReport) string {
 	}
 	p := known.of(h.Model)
 	if p == nil {
-		return "an unknown amount: the model is in no price table (--prices FILE)"
+		return unknownCost + " (--prices FILE)"
 	}
-	text := fmt.Sprintf("at most %s for the input of the next request (prices: %s)", loop.Dollars(p.Cost(converse.Usage{Input: h.Tokens})), p.Table)
+	text := inputCost(p, h.Tokens)
 	if turns, err := engine.UsageByTurn(f.parent); err == nil {
 		var later []engine.TurnUsage
 		for _, t := range turns {

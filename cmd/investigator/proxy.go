@@ -373,7 +373,7 @@ func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
 	if o.json {
 		err = errors.Join(err, printJSON(sh.out, result))
 	} else {
-		printProxied(sh.printer(), result)
+		printProxied(sh.printer(), o, result)
 	}
 	return proxyEnd(exitDone, result, errors.Join(serveErr, err)) // being interrupted is how a proxy ends
 }
@@ -395,7 +395,7 @@ func proxyEnd(command int, r proxy.Result, err error) error {
 	return &ended{err, code}
 }
 
-func printProxied(p *report.Printer, r proxy.Result) {
+func printProxied(p *report.Printer, o proxyOptions, r proxy.Result) {
 	for _, name := range r.Recorded {
 		p.Line(report.Plain, "recorded: %s", name)
 	}
@@ -411,7 +411,7 @@ func printProxied(p *report.Printer, r proxy.Result) {
 		p.Line(report.Yellow, "left over: %d recorded model calls that nobody asked for; the next is event %d of %s", n, r.LeftOver[0].Event, r.LeftOver[0].Cassette)
 	}
 	if f := r.Fork; f != nil {
-		printForked(p, f)
+		printForked(p, o, f)
 	}
 	if r.Served > 0 && len(r.Diverged)+len(r.LeftOver) == 0 && r.Fork == nil {
 		p.Line(report.Green, "identical: %d model calls answered from tape, none left over", r.Served)
@@ -420,27 +420,4 @@ func printProxied(p *report.Printer, r proxy.Result) {
 		p.Line(report.Yellow, "trouble: %s", t)
 	}
 	p.Line(report.Dim, "%d calls", r.Calls)
-}
-
-func printForked(p *report.Printer, f *proxy.Forked) {
-	for _, n := range f.Notes {
-		p.Line(report.Dim, "note: %s", n)
-	}
-	if f.PassedOn > 0 {
-		p.Line(report.Plain, "passed on: %d calls that are not of the forked run, as they came", f.PassedOn)
-	}
-	if f.Refused > 0 {
-		p.Line(report.Yellow, "refused: %d calls that are not of the forked run and are on no tape", f.Refused)
-	}
-	if h := f.Halt; h != nil {
-		p.Halted(report.HaltView{
-			Parent: f.Parent, At: f.At, Type: f.Type, Patch: describePatch(f.Patch), Seq: h.Event, Recorded: h.Recorded, Model: h.Model,
-			Tokens: int64(h.Tokens), Cost: "nothing yet", Changes: h.Changes, Cassette: f.Cassette, Next: "investigator proxy with --mode live",
-		})
-		return
-	}
-	if f.Cassette != "" {
-		p.Line(report.Plain, "forked: %s at event %d into %s", f.Parent, f.At, f.Cassette)
-		p.Line(report.Dim, "compare:  investigator diff %s %s", f.Parent, f.Cassette)
-	}
 }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"investigator/internal/price"
+	"investigator/internal/proxy"
+	"investigator/internal/report"
+)
+
+func printForked(p *report.Printer, o proxyOptions, f *proxy.Forked) {
+	for _, n := range f.Notes {
+		p.Line(report.Dim, "note: %s", n)
+	}
+	if f.PassedOn > 0 {
+		p.Line(report.Plain, "passed on: %d calls that are not of the forked run, as they came", f.PassedOn)
+	}
+	if f.Refused > 0 {
+		p.Line(report.Yellow, "refused: %d calls that are not of the forked run and are on no tape", f.Refused)
+	}
+	if h := f.Halt; h != nil {
+		p.Halted(report.HaltView{
+			Parent: f.Parent, At: f.At, Type: f.Type, Patch: describePatch(f.Patch), Seq: h.Event, Recorded: h.Recorded, Model: h.Model,
+			Tokens: int64(h.Tokens), Cost: o.estimate(h), Changes: h.Changes, Cassette: f.Cassette, Next: o.goOn(),
+		})
+		return
+	}
+	if f.Cassette != "" {
+		p.Line(report.Plain, "forked: %s at event %d into %s", f.Parent, f.At, f.Cassette)
+		p.Line(report.Dim, "compare:  investigator diff %s %s", f.Parent, f.Cassette)
+	}
+}
+
+// goOn is the command line that goes on where a fork halts.
+func (o proxyOptions) goOn() string {
+	words := []string{"investigator proxy --fork", shellQuote(o.fork), "--at", strconv.Itoa(o.at), "--mode live"}
+	for _, flag := range []struct{ name, value string }{{"--upstream", o.upstream}, {"--region", o.region}, {"--profile", o.profile}} {
+		if flag.value != "" {
+			words = append(words, flag.name, shellQuote(flag.value))
+		}
+	}
+	if p := o.patch.words(); p != "" {
+		words = append(words, p)
+	}
+	return strings.Join(words, " ")
+}
+
+// estimate says what the next request would cost, "" if nothing.
+func (o proxyOptions) estimate(h *proxy.Halt) string {
+	if o.upstream == "rule" {
+		return ""
+	}
+	t, err := price.Builtin()
+	if err != nil {
+		return err.Error()
+	}
+	p, known := t.Lookup(h.Model, "")
+	if !known {
+		return unknownCost
+	}
+	return inputCost(&p, int64(h.Tokens))
+}
