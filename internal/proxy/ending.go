@@ -57,8 +57,8 @@ func (r *runs) end(u *run) {
 	for len(u.queue) > 0 || u.writing {
 		r.changed.Wait()
 	}
-	if what := tampered(u.writer); what != "" && !u.broken { // the seal would stand where it belongs, and hide a gap
-		r.tell(fmt.Sprintf("%s %s while it was recorded", u.writer.Path(), what))
+	if !u.broken && missing(u.writer) {
+		r.tell(u.writer.Path() + " was moved or removed by somebody else while it was recorded")
 	}
 	if finished, ends := u.project.Finished(); ends && !u.broken {
 		if err := u.writer.Finish(finished); err != nil {
@@ -108,16 +108,8 @@ func troubled(list []string) error {
 	}
 }
 
-// tampered says what somebody else did to a cassette, "" if nothing shows.
-func tampered(w *recorder.Writer) string {
-	info, err := os.Lstat(w.Path())
-	switch {
-	case w.Path() == "":
-		return ""
-	case errors.Is(err, fs.ErrNotExist):
-		return "was moved or removed by somebody else"
-	case err == nil && info.Size() != w.Size():
-		return fmt.Sprintf("was changed by somebody else (expected %d bytes, found %d)", w.Size(), info.Size())
-	}
-	return ""
+// missing reports whether a cassette is not where it was made any more.
+func missing(w *recorder.Writer) bool {
+	_, err := os.Lstat(w.Path())
+	return w.Path() != "" && errors.Is(err, fs.ErrNotExist)
 }

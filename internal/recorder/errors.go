@@ -98,6 +98,13 @@ func (e *WriteError) Error() string {
 // Unwrap returns the system's error.
 func (e *WriteError) Unwrap() error { return e.Err }
 
+// changedError says that somebody else changed a file that is being recorded.
+type changedError struct{ want, found int64 }
+
+func (e *changedError) Error() string {
+	return fmt.Sprintf("somebody else changed the file: expected %d bytes, found %d", e.want, e.found)
+}
+
 // Unusable reports whether an error says that a cassette cannot be replayed:
 // it is damaged, cut before its first event, from a newer build, or none of
 // ours. A file that is missing or may not be read is another matter.

@@ -18,7 +18,7 @@ type file interface {
 	io.Writer
 	Push(offset, size int64) // what was written may go to the disk; nobody waits for it
 	Sync() error             // what was written is on the disk
-	Trim() error             // no padding stands behind what was written, now and from here on
+	Trim() error             // no padding stands behind what was written, now and from here on; a changedError if somebody else cut or extended it
 	Truncate(size int64) error
 	Close() error
 }
@@ -63,11 +63,27 @@ func (d *disk) Push(offset, size int64) { pushData(d.File, offset, size) }
 func (d *disk) Sync() error { return syncData(d.File) }
 
 func (d *disk) Trim() error {
+	if err := d.unchanged(); err != nil {
+		return err
+	}
 	d.exact = true
 	if d.room <= d.size {
 		return nil
 	}
 	return d.Truncate(d.size)
+}
+
+// unchanged looks whether the file is as long as it was left. What is written at
+// its end into one that was cut would leave a gap before it.
+func (d *disk) unchanged() error {
+	info, err := d.File.Stat()
+	if err != nil {
+		return nameless(err)
+	}
+	if want := max(d.size, d.room); info.Size() != want {
+		return &changedError{want, info.Size()}
+	}
+	return nil
 }
 
 func (d *disk) Truncate(size int64) error {

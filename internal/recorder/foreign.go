@@ -128,6 +128,9 @@ func (w *Writer) Finish(finished ledger.Event) error {
 	if finished.Type != ledger.RunFinished || w.count == 0 {
 		return fmt.Errorf("seal after event %d: expected run.finished after a return, found %s", w.seq, finished.Type)
 	}
+	if err := w.out.Trim(); err != nil {
+		return w.takeBack(err)
+	}
 	next := *w
 	if err := w.write(next.appendSeal(nil, finished), unchecked); err != nil {
 		return err

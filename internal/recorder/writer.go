@@ -152,10 +152,6 @@ func (w *Writer) writeHeader(text []byte) error {
 // Path returns the file's path, "" for one in memory.
 func (w *Writer) Path() string { return w.path }
 
-// Size returns how many bytes of whole lines were written. The file of a Writer
-// that was closed has no others.
-func (w *Writer) Size() int64 { return w.size }
-
 // Header returns the header as it was written.
 func (w *Writer) Header() Header { return w.header }
 
@@ -398,6 +394,11 @@ func (w *Writer) put(text []byte) error {
 // takeBack leaves the file as it was before lines that could not be written, if
 // it can, and says so. Nothing is written after it.
 func (w *Writer) takeBack(err error) error {
+	var changed *changedError
+	if errors.As(err, &changed) { // it is not ours to mend
+		w.err = fmt.Errorf("record event %d in %q: %w; nothing more is written into it", w.seq+1, w.path, err)
+		return w.err
+	}
 	fail := &WriteError{File: w.path, Event: w.seq + 1, Kept: w.seq, Err: err}
 	fail.Ragged = w.out.Truncate(w.size) != nil || w.out.Sync() != nil
 	w.err = fail
