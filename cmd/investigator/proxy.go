@@ -408,16 +408,16 @@ func printProxied(p *report.Printer, o proxyOptions, r proxy.Result) {
 		p.Line(report.Yellow, "diverged: %s", d.String())
 	}
 	if n := len(r.LeftOver); n > 0 {
-		p.Line(report.Yellow, "left over: %d recorded model calls that nobody asked for; the next is event %d of %s", n, r.LeftOver[0].Event, r.LeftOver[0].Cassette)
+		p.Line(report.Yellow, "left over: %s that nobody asked for; the next is event %d of %s", report.Count(n, "recorded model call"), r.LeftOver[0].Event, r.LeftOver[0].Cassette)
 	}
 	if f := r.Fork; f != nil {
 		printForked(p, o, f)
 	}
 	if r.Served > 0 && len(r.Diverged)+len(r.LeftOver) == 0 && r.Fork == nil {
-		p.Line(report.Green, "identical: %d model calls answered from tape, none left over", r.Served)
+		p.Line(report.Green, "identical: %s answered from tape, none left over", report.Count(r.Served, "model call"))
 	}
 	for _, t := range r.Troubles {
 		p.Line(report.Yellow, "trouble: %s", t)
 	}
-	p.Line(report.Dim, "%d calls", r.Calls)
+	p.Line(report.Dim, "%s", report.Count(int(r.Calls), "call"))
 }

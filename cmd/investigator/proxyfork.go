@@ -14,10 +14,10 @@ func printForked(p *report.Printer, o proxyOptions, f *proxy.Forked) {
 		p.Line(report.Dim, "note: %s", n)
 	}
 	if f.PassedOn > 0 {
-		p.Line(report.Plain, "passed on: %d calls that are not of the forked run, as they came", f.PassedOn)
+		p.Line(report.Plain, "passed on: %s not of the forked run, as they came", report.Count(f.PassedOn, "call"))
 	}
 	if f.Refused > 0 {
-		p.Line(report.Yellow, "refused: %d calls that are not of the forked run and are on no tape", f.Refused)
+		p.Line(report.Yellow, "refused: %s not of the forked run and on no tape", report.Count(f.Refused, "call"))
 	}
 	if h := f.Halt; h != nil {
 		p.Halted(report.HaltView{

@@ -126,7 +126,7 @@ func TestSignalsAreTheCommands(t *testing.T) {
 			b.signal(s)
 			name := []string{"INT", "TERM", "HUP", "QUIT", "USR1"}[i]
 			code, said := b.end()
-			if code != 40+i || strings.Count(said, "got ") != 1 || !strings.Contains(said, "got "+name) || !strings.Contains(said, "recorded: a.yaml\n1 calls\n") {
+			if code != 40+i || strings.Count(said, "got ") != 1 || !strings.Contains(said, "got "+name) || !strings.Contains(said, "recorded: a.yaml\n1 call\n") {
 				t.Errorf("status %d, said %q", code, said)
 			}
 			b.sealed("a.yaml")

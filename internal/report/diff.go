@@ -12,7 +12,7 @@ import (
 func (p *Printer) Diff(r diff.Report, a, b diff.Run) {
 	p.findings(r)
 	if r.Identical {
-		p.Line(Green, "identical: %s, byte for byte", count(r.A.Events, "event"))
+		p.Line(Green, "identical: %s, byte for byte", Count(r.A.Events, "event"))
 		return
 	}
 	p.Blank()
@@ -54,7 +54,7 @@ func headline(c diff.Conclusion) string {
 	case c.Verdict != nil:
 		return Headline(*c.Verdict)
 	case c.Outcome == "":
-		return "unfinished after " + count(c.Events, "event")
+		return "unfinished after " + Count(c.Events, "event")
 	}
 	return c.Outcome + ": " + c.Reason
 }
@@ -100,7 +100,7 @@ func (p *Printer) consequences(r diff.Report, a, b diff.Run) {
 	p.Line(Plain, "what followed:")
 	for i, c := range r.Consequences {
 		if i == maxConsequences {
-			p.Line(Dim, "  … and %s; --json has all", count(len(r.Consequences)-i, "more event"))
+			p.Line(Dim, "  … and %s; --json has all", Count(len(r.Consequences)-i, "more event"))
 			return
 		}
 		p.Line(consequenceStyle(c.Kind), "  %-5s %-5s %-13s  %-15s  %s", seq("A", c.A), seq("B", c.B), c.Kind, c.Type, p.followed(c, a, b))

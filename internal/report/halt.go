@@ -52,7 +52,7 @@ func (p *Printer) Halted(v HaltView) {
 
 // CountChanges says how many parts changed.
 func CountChanges(n int) string {
-	return count(n, "part") + " changed"
+	return Count(n, "part") + " changed"
 }
 
 // maxChanges is how many changes are written before the rest is counted.

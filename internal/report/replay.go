@@ -14,17 +14,17 @@ func (p *Printer) Replayed(r engine.Replayed, why string) {
 		p.Divergence(*r.Divergence)
 		return
 	}
-	parts := []string{count(r.Events, "event"), fmt.Sprintf("ledger %.4s…", r.Ledger)}
+	parts := []string{Count(r.Events, "event"), fmt.Sprintf("ledger %.4s…", r.Ledger)}
 	if r.Executed > 0 {
-		parts = append(parts, count(r.Executed, "tool")+" executed for real")
+		parts = append(parts, Count(r.Executed, "tool")+" executed for real")
 	}
 	if r.FromTape > 0 {
-		parts = append(parts, count(r.FromTape, "tool")+" from the cassette")
+		parts = append(parts, Count(r.FromTape, "tool")+" from the cassette")
 	}
 	if r.Refused > 0 {
-		parts = append(parts, count(r.Refused, "tool")+" refused")
+		parts = append(parts, Count(r.Refused, "tool")+" refused")
 	}
-	parts = append(parts, count(r.ModelTurns, "model turn")+" from the cassette")
+	parts = append(parts, Count(r.ModelTurns, "model turn")+" from the cassette")
 	word := "identical: "
 	if r.Unfinished {
 		word = "identical as far as it was recorded (unfinished): "
@@ -38,8 +38,8 @@ func (p *Printer) Replayed(r engine.Replayed, why string) {
 	}
 }
 
-// count is a number of things.
-func count(n int, thing string) string {
+// Count is a number of things.
+func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
