@@ -118,6 +118,9 @@ func showInput(sh *shell, c *recorder.Cassette, o showOptions) error {
 		}
 	}
 	req, err := c.Request(seq)
+	if recorder.Unusable(err) {
+		return err
+	}
 	if err != nil {
 		return usagef(modelTurns(events), "--at: %v", err)
 	}

@@ -14,12 +14,13 @@ type Thread struct {
 	message json.RawMessage
 	sum     ledger.Sum
 	n       int
+	size    int
 }
 
 // Append returns the thread with one more message, which must be canonical and
 // must not be modified afterwards.
 func (t *Thread) Append(message json.RawMessage) *Thread {
-	return &Thread{parent: t, message: message, sum: t.Sum().Next(message), n: t.Len() + 1}
+	return &Thread{parent: t, message: message, sum: t.Sum().Next(message), n: t.Len() + 1, size: t.Size() + len(message)}
 }
 
 // Len returns the number of messages.
@@ -28,6 +29,14 @@ func (t *Thread) Len() int {
 		return 0
 	}
 	return t.n
+}
+
+// Size returns how many bytes the messages are, at no cost.
+func (t *Thread) Size() int {
+	if t == nil {
+		return 0
+	}
+	return t.size
 }
 
 // Sum returns the digest chained over the messages.

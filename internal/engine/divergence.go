@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -31,19 +32,23 @@ func (d *Diverged) Error() string {
 	return fmt.Sprintf("event %d: %s is %s", d.Divergence.Seq, d.Divergence.In, d.Divergence.Problem)
 }
 
-// requestDivergence explains a model call whose request is not the recorded
-// one.
-func requestDivergence(c *recorder.Cassette, call edge.Call) Divergence {
+// requestDiverged explains a model call whose request is not the recorded one,
+// unless the recorded one is damaged, which explains nothing about the call.
+func requestDiverged(c *recorder.Cassette, call edge.Call) error {
 	d := Divergence{Seq: call.Seq, Type: ledger.ModelResponded, Problem: "different", In: "model request"}
 	recorded, err := c.Request(call.Seq)
+	var damage *recorder.Damage
+	if errors.As(err, &damage) {
+		return err
+	}
 	if err != nil {
 		d.Problem = "extra"
 		d.Cause = "the recorded run makes no model call here"
-		return d
+		return &Diverged{d}
 	}
 	d.Changes = RequestChanges(recorded, call.Request)
 	d.Cause = likelyCause(d.Changes)
-	return d
+	return &Diverged{d}
 }
 
 // callDivergence explains a tool call that is not the recorded one.

@@ -130,12 +130,13 @@ func replayForeign(c *recorder.Cassette, o ReplayOptions) (Replayed, error) {
 		err = check(finished)
 	}
 	out := cmp.result
+	if err == nil {
+		out.Divergence, err = cmp.leftOver()
+	}
 	if diverged, is := err.(*Diverged); is {
 		out.Divergence = &diverged.Divergence
 	} else if err != nil {
 		return out, fmt.Errorf("replay %s: %w", c.Name(), err)
-	} else {
-		out.Divergence = cmp.leftOver()
 	}
 	out.Unfinished = !c.Sealed()
 	out.Identical, out.Ledger = out.Divergence == nil, cmp.sum.String()

@@ -79,7 +79,9 @@ func Replay(ctx context.Context, c *recorder.Cassette, o ReplayOptions) (Replaye
 	case err != nil:
 		return out, fmt.Errorf("replay %s: %w", c.Name(), err)
 	default:
-		out.Divergence = cmp.leftOver()
+		if out.Divergence, err = cmp.leftOver(); err != nil {
+			return out, fmt.Errorf("replay %s: %w", c.Name(), err)
+		}
 	}
 	out.Identical = out.Divergence == nil
 	out.Ledger = cmp.sum.String()
@@ -146,7 +148,7 @@ func (t *tapeEdge) Do(ctx context.Context, call edge.Call) (edge.Return, error) 
 		return r, err
 	}
 	if call.Kind == edge.Model {
-		return r, &Diverged{requestDivergence(t.c, call)}
+		return r, requestDiverged(t.c, call)
 	}
 	return r, &Diverged{callDivergence(t.c, call)}
 }
@@ -160,7 +162,7 @@ type wired struct {
 func (w wired) Do(ctx context.Context, call edge.Call) (edge.Return, error) {
 	e, err := w.c.Event(call.Seq)
 	if err != nil || e.In != call.In {
-		return edge.Return{}, &Diverged{requestDivergence(w.c, call)}
+		return edge.Return{}, requestDiverged(w.c, call)
 	}
 	return w.model.Do(ctx, call)
 }
@@ -234,6 +236,9 @@ func (c *comparer) compare(e ledger.Event) error {
 	sum := c.sum.Add(e)
 	recorded, err := c.cassette.LedgerSum(e.Seq)
 	if err != nil {
+		if _, err := c.cassette.EventCount(); err != nil {
+			return err // it was not read to its end, which says nothing about where the run ends
+		}
 		if e.Type == ledger.RunFinished && !c.cassette.Sealed() {
 			c.sum = sum // the recording was cut between the last return and the seal
 			c.result.Events++
@@ -257,15 +262,15 @@ func (c *comparer) compare(e ledger.Event) error {
 }
 
 // leftOver reports recorded events that the replay did not reach.
-func (c *comparer) leftOver() *Divergence {
+func (c *comparer) leftOver() (*Divergence, error) {
 	total, err := c.cassette.EventCount()
 	if err != nil || c.result.Events >= total {
-		return nil
+		return nil, err
 	}
 	next, err := c.cassette.Event(c.result.Events + 1)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	return &Divergence{Seq: next.Seq, Type: next.Type, Problem: "missing", In: "event", Recorded: next.Data,
-		Cause: fmt.Sprintf("the run finished while %d recorded events were left over: code changed", total-c.result.Events)}
+		Cause: fmt.Sprintf("the run finished while %d recorded events were left over: code changed", total-c.result.Events)}, nil
 }

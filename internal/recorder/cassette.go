@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"investigator/internal/converse"
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
 	"investigator/internal/loop"
@@ -32,10 +31,10 @@ type Cassette struct {
 	marks   []mark    // of each event
 	heads   []head    // of each interaction that was read
 	after   projector // what the next interaction builds on
-	request map[int]converse.Request
-	budget  int
-	index   *index  // of its tapes, nil until one is made
-	window  *window // nil if it holds all of its lines
+	rebuilt rebuilt   // requests
+	budget  int64     // of bytes that may yet be rebuilt
+	index   *index    // of its tapes, nil until one is made
+	window  *window   // nil if it holds all of its lines
 }
 
 // mark is what is known of an event beside the ledger.
@@ -97,7 +96,7 @@ func Parse(name string, b []byte) (*Cassette, error) {
 	if err != nil {
 		return nil, named(err, name)
 	}
-	c := &Cassette{name: name, layout: l, size: len(b), request: map[int]converse.Request{}, budget: 64*len(b) + 1<<20}
+	c := &Cassette{name: name, layout: l, size: len(b), budget: budgetOf(len(b), len(l.lines))}
 	if c.header, err = decodeHeader(l.header); err != nil {
 		return nil, &Damage{File: name, Line: 3, Interaction: -1, Reason: "the header: " + err.Error()}
 	}
@@ -199,7 +198,7 @@ func (c *Cassette) loadAll() error {
 	if c.window != nil {
 		c.window, c.done = nil, false
 		c.events, c.marks, c.heads, c.after = nil, nil, nil, projector{}
-		clear(c.request)
+		c.rebuilt = rebuilt{}
 	}
 	return c.load()
 }

@@ -283,9 +283,21 @@ type source interface {
 
 // rebuild returns the request that d stores. base is the request that it
 // extends, or what run.started gives if it extends none; first is the first
-// message of the run. budget bounds how many bytes may be copied into holes, and
-// what was copied is taken off.
-func (d delta) rebuild(base converse.Request, first json.RawMessage, from source, budget *int) (converse.Request, error) {
+// message of the run. left is how many bytes may be rebuilt in all, and what was
+// rebuilt is taken off.
+func (d delta) rebuild(base converse.Request, first json.RawMessage, from source, left *int64) (converse.Request, error) {
+	req, err := d.extend(base, first, from, left)
+	if err != nil {
+		return req, err
+	}
+	if now := req.Digest(); now != d.Digest {
+		return req, fmt.Errorf("read stored request: digest: recorded %q / rebuilt %q", d.Digest, now)
+	}
+	return req, nil
+}
+
+// extend is rebuild without a look at the digest.
+func (d delta) extend(base converse.Request, first json.RawMessage, from source, left *int64) (converse.Request, error) {
 	req := base
 	if *d.Base < 0 {
 		req.Messages = nil
@@ -299,45 +311,52 @@ func (d delta) rebuild(base converse.Request, first json.RawMessage, from source
 	for req.Messages.Len() > d.Kept {
 		req.Messages = req.Messages.Parent()
 	}
-	for i, it := range d.Add {
-		message, err := it.message(first, from, budget)
-		if err != nil {
-			return req, fmt.Errorf("read stored request: /add/%d: %w", i, err)
-		}
-		req.Messages = req.Messages.Append(message)
-	}
 	if d.Rest != nil {
 		var err error
 		if req.Rest, err = converse.NewRest(d.Rest); err != nil {
 			return req, fmt.Errorf("read stored request: /rest: %w", err)
 		}
 	}
-	req.Model, req.Cache = d.Model, d.Cache
-	if now := req.Digest(); now != d.Digest {
-		return req, fmt.Errorf("read stored request: digest: recorded %q / rebuilt %q", d.Digest, now)
+	room := room{one: maxRequest - req.Messages.Size() - len(req.Rest.JSON()), all: left}
+	for i, it := range d.Add {
+		message, err := it.message(first, from, &room)
+		if err != nil {
+			return req, fmt.Errorf("read stored request: /add/%d: %w", i, err)
+		}
+		req.Messages = req.Messages.Append(message)
 	}
+	req.Model, req.Cache = d.Model, d.Cache
 	return req, nil
 }
 
-func (it item) message(first json.RawMessage, from source, budget *int) (json.RawMessage, error) {
+func (it item) message(first json.RawMessage, from source, room *room) (message json.RawMessage, err error) {
 	switch {
 	case it.Start == 1:
-		return first, nil
+		message = first
 	case it.Answer != nil:
-		return from.answer(*it.Answer)
+		message, err = from.answer(*it.Answer)
 	case it.Message != nil:
-		return it.Message, nil
+		message = it.Message
 	case it.Template != nil:
-		return fill(it.Template, it.Holes, from, budget)
+		return fill(it.Template, it.Holes, from, room)
+	default:
+		err = fmt.Errorf(`expected one of "s", "r", "m" and "t"`)
 	}
-	return nil, fmt.Errorf(`expected one of "s", "r", "m" and "t"`)
+	if err == nil {
+		err = room.take(len(message))
+	}
+	return message, err
 }
 
 // fill puts recorded results into a template.
-func fill(template json.RawMessage, holes []hole, from source, budget *int) (json.RawMessage, error) {
+func fill(template json.RawMessage, holes []hole, from source, room *room) (json.RawMessage, error) {
 	type piece struct {
 		at    int
 		value json.RawMessage
+	}
+	size := len(template)
+	if err := room.take(size); err != nil {
+		return nil, err
 	}
 	pieces := make([]piece, 0, len(holes))
 	for _, h := range holes {
@@ -349,16 +368,17 @@ func fill(template json.RawMessage, holes []hole, from source, budget *int) (jso
 		if err != nil {
 			return nil, err
 		}
-		if *budget -= len(value); *budget < 0 {
-			return nil, fmt.Errorf("hole %q: the stored requests repeat more text than an honest recording could", h.At)
-		}
 		if h.Quoted {
 			value = ledger.AppendString(nil, string(value))
 		}
+		if err := room.take(len(value)); err != nil {
+			return nil, fmt.Errorf("hole %q: %w", h.At, err)
+		}
+		size += len(value)
 		pieces = append(pieces, piece{at, value})
 	}
 	slices.SortFunc(pieces, func(a, b piece) int { return a.at - b.at })
-	var out []byte
+	out := make([]byte, 0, size)
 	done := 0
 	for _, p := range pieces {
 		if p.at < done {

@@ -12,13 +12,13 @@ func Holding(c *Cassette) (held, requests, again int) {
 			held++
 		}
 	}
-	return held, len(c.request), c.window.again
+	return held, len(c.rebuilt.requests), c.window.again
 }
 
 // Strays counts the requests that are held of interactions that were given up.
 func Strays(c *Cassette) int {
 	n := 0
-	for id := range c.request {
+	for id := range c.rebuilt.requests {
 		if c.heads[id].gone {
 			n++
 		}

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"investigator/internal/converse"
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
 	"investigator/internal/loop"
@@ -251,10 +250,10 @@ func TestForgedRequestsAreRefused(t *testing.T) {
 		"rest no JSON":  `{"base":0,"kept":1,"add":[],"rest":7}`,
 		"rest messages": `{"base":0,"kept":1,"add":[],"rest":{"messages":[]}}`,
 	} {
-		budget := 1 << 20
+		left := int64(1 << 20)
 		d, err := readDelta([]byte(text))
 		if err == nil {
-			_, err = d.rebuild(p.begin.Request(), p.begin.Request().Messages.Last(), big, &budget)
+			_, err = d.rebuild(p.begin.Request(), p.begin.Request().Messages.Last(), big, &left)
 		}
 		if err == nil || name == "grows" && !strings.Contains(err.Error(), "than an honest recording could") {
 			t.Errorf("%s: rebuilt, %v", name, err)
@@ -263,7 +262,7 @@ func TestForgedRequestsAreRefused(t *testing.T) {
 }
 
 func TestRequestChainsEnd(t *testing.T) {
-	c := &Cassette{layout: layout{lines: make([][]byte, 3)}, request: map[int]converse.Request{}, heads: []head{
+	c := &Cassette{layout: layout{lines: make([][]byte, 3)}, heads: []head{
 		{kind: edge.Model, delta: []byte(`{"base":1}`)}, {kind: edge.Model, delta: []byte(`{"base":1}`)}, {kind: edge.Tool, delta: []byte(`{}`)},
 	}}
 	for i := range 2 {

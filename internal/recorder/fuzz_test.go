@@ -219,12 +219,12 @@ func FuzzDelta(f *testing.F) {
 		base, req := -1, start
 		for range turns {
 			text := encodeDelta(nil, req, c.requests[base], base, c.known)
-			budget := 64 << 20
+			left := int64(64 << 20)
 			d, err := readDelta(text)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
-			got, err := d.rebuild(c.requests[*d.Base], start.Messages.Last(), c, &budget)
+			got, err := d.rebuild(c.requests[*d.Base], start.Messages.Last(), c, &left)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}

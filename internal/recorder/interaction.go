@@ -3,6 +3,7 @@ package recorder
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"investigator/internal/converse"
 	"investigator/internal/edge"
@@ -167,16 +168,16 @@ type links struct {
 // requestOf rebuilds the request of a model interaction and those it takes
 // messages from; c.mu is held and the events are loaded.
 func (c *Cassette) requestOf(id int) (converse.Request, error) {
-	var todo []int
-	var deltas []delta
-	at := id
-	req, found := c.request[at]
-	for ; at >= 0 && !found; req, found = c.request[at] {
+	var todo []part
+	at, keep := id, math.MaxInt
+	req, found := c.rebuilt.requests[at]
+	for ; at >= 0 && !found; req, found = c.rebuilt.requests[at] {
 		d, err := c.stored(at)
 		if err != nil {
 			return req, err
 		}
-		todo, deltas = append(todo, at), append(deltas, d)
+		p := c.partOf(at, d, keep)
+		todo, keep = append(todo, p), p.d.Kept
 		if at = c.extends(at, d); at >= 0 && c.heads[at].kind != edge.Model {
 			return req, c.damage(id, fmt.Errorf("the stored request extends interaction %d, which is no model call", at))
 		}
@@ -184,11 +185,33 @@ func (c *Cassette) requestOf(id int) (converse.Request, error) {
 	if !found {
 		req = c.begin.Request()
 	}
+	left := &c.budget
+	if c.heads[id].links.known {
+		left = ample() // it was paid for, and who asks again wants to know it
+	}
 	var err error
 	for i := len(todo) - 1; i >= 0 && err == nil; i-- {
-		req, err = c.rebuild(todo[i], deltas[i], req)
+		req, err = c.rebuild(todo[i], req, left)
 	}
 	return req, err
+}
+
+// part is what is taken of a stored request.
+type part struct {
+	id  int
+	d   delta
+	cut bool // not all of its messages are wanted
+}
+
+// partOf cuts a stored request to so many messages, unless it has to be rebuilt
+// whole because its digest was not checked yet.
+func (c *Cassette) partOf(id int, d delta, keep int) part {
+	if !c.heads[id].links.known || keep >= d.Kept+len(d.Add) {
+		return part{id: id, d: d}
+	}
+	d.Add = d.Add[:max(0, keep-d.Kept)]
+	d.Kept = min(d.Kept, keep)
+	return part{id, d, true}
 }
 
 // stored reads the stored request of a model interaction.
@@ -212,7 +235,8 @@ func (c *Cassette) extends(id int, d delta) int {
 }
 
 // rebuild rebuilds one request from that which it extends.
-func (c *Cassette) rebuild(id int, d delta, base converse.Request) (converse.Request, error) {
+func (c *Cassette) rebuild(p part, base converse.Request, left *int64) (converse.Request, error) {
+	id, d := p.id, p.d
 	h := &c.heads[id]
 	var err error
 	if h.links.known && d.Rest == nil {
@@ -220,13 +244,20 @@ func (c *Cassette) rebuild(id int, d delta, base converse.Request) (converse.Req
 			return base, err
 		}
 	}
-	req, err := d.rebuild(base, c.begin.Request().Messages.Last(), recorded{c, id}, &c.budget)
+	build := d.rebuild
+	if p.cut {
+		build = d.extend
+	}
+	req, err := build(base, c.begin.Request().Messages.Last(), recorded{c, id}, left)
 	if err != nil {
 		return req, c.damage(id, err)
 	}
+	if p.cut {
+		return req, nil
+	}
 	c.link(id, d)
 	if !h.gone {
-		c.request[id] = req
+		c.rebuilt.hold(id, req)
 	}
 	return req, nil
 }
@@ -236,7 +267,7 @@ func (c *Cassette) restAt(id int) (converse.Rest, error) {
 	if id < 0 {
 		return c.begin.Request().Rest, nil
 	}
-	if req, done := c.request[id]; done {
+	if req, done := c.rebuilt.requests[id]; done {
 		return req.Rest, nil
 	}
 	d, err := c.stored(id)

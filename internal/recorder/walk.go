@@ -138,7 +138,7 @@ func (c *Cassette) giveUp(i int) {
 		c.events[k].Data = nil
 	}
 	h.gone, h.delta, h.after.pending = true, nil, nil
-	delete(c.request, i)
+	c.rebuilt.drop(i)
 }
 
 // recall reads a line again if it was given up; c.mu is held.
