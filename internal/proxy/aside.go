@@ -10,7 +10,6 @@ import (
 	"investigator/internal/converse"
 	"investigator/internal/foreign"
 	"investigator/internal/ledger"
-	"investigator/internal/loop"
 	"investigator/internal/recorder"
 )
 
@@ -71,13 +70,14 @@ func (f *forking) side(c *call) bool {
 // begins reports whether a request is the first of the run that is forked at its
 // start: it asks what was asked then, or in the same way.
 func (f *forking) begins(c *call) bool {
-	var was loop.Start
 	calls := f.tapes[0].calls
-	if len(calls) > 0 && c.last() == calls[0].sum || json.Unmarshal(f.event.Data, &was) != nil || c.Question() == was.Task {
+	if len(calls) > 0 && c.last() == calls[0].sum {
 		return true
 	}
-	_, same := foreign.Compare(was.Request, c.Request.Rest.JSON())
-	return same
+	return slices.ContainsFunc(f.ways, func(r *restart) bool {
+		_, same := foreign.Compare(r.was.Request, c.Request.Rest.JSON())
+		return same || c.Task() == r.was.Task
+	})
 }
 
 // belongs reports whether a request comes from the conversation that was forked:

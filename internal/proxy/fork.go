@@ -42,7 +42,8 @@ type forking struct {
 	before foreign.Projector // the run before that call
 	runs   *runs
 	others others
-	starts *restart // with onStart
+	starts *restart   // with onStart
+	ways   []*restart // in which its agent may begin, that of starts first
 
 	inserted *foreign.Insertion // into the patched turn and every later request; nil if nothing is
 	asItCame bool               // the agent gets the recorded turn
@@ -90,7 +91,7 @@ func newForking(p *Proxy) (*forking, error) {
 	f.tapes[0].upTo(f.at)
 	f.newOthers()
 	if f.onStart() {
-		if f.starts, err = newRestart(f.event.Data, f.edited.Event.Data); err != nil {
+		if err := f.newStarts(); err != nil {
 			return nil, err
 		}
 	}
@@ -279,12 +280,23 @@ func (f *forking) asPatched(c *call, a foreign.Asked) (*call, error) {
 
 // restart puts what a patch of run.started says into a request.
 func (f *forking) restart(a foreign.Asked) (foreign.Asked, error) {
-	if f.run == nil {
-		if err := f.starts.begins(a); err != nil {
-			return a, err
-		}
+	if f.run != nil {
+		return f.starts.apply(a)
 	}
-	return f.starts.apply(a)
+	var errs []error
+	for _, r := range f.ways {
+		if err := r.begins(a); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		out, err := r.apply(a)
+		if err == nil {
+			f.starts = r
+			return out, nil
+		}
+		errs = append(errs, err)
+	}
+	return a, errs[0]
 }
 
 // results records the tool results of the fork point's request that were not

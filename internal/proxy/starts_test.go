@@ -1,0 +1,84 @@
+package proxy
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"investigator/internal/faults"
+)
+
+// TestAForkOfAHaltedStart: what a fork of the first event patched stays when it is
+// forked there again, also where it was halted before the model was asked. Its
+// first patch used to get lost, because no recorded call showed that it fits.
+func TestAForkOfAHaltedStart(t *testing.T) {
+	for path, e := range echoes() {
+		task, model := setAt(t, "/task", `"Why?"`, 1), setAt(t, "/model", `"m2"`, 1)
+		prompt := setAt(t, prompts()[path], `"Be long."`, 1)
+		for name, c := range map[string]struct {
+			halted []faults.Patch
+			live   faults.Patch
+			sees   []string
+		}{
+			"model, question":         {[]faults.Patch{model}, task, []string{`"Why?"`, "m2"}},
+			"question, model":         {[]faults.Patch{task}, model, []string{`"Why?"`, "m2"}},
+			"prompt, model":           {[]faults.Patch{prompt}, model, []string{"Be long.", "m2"}},
+			"question, question":      {[]faults.Patch{task}, setAt(t, "/task", `"Who?"`, 1), []string{`"Who?"`}},
+			"model, prompt, question": {[]faults.Patch{model, prompt}, task, []string{"Be long.", `"Why?"`, "m2"}},
+		} {
+			t.Run(name+path, func(t *testing.T) {
+				up := &oddities{}
+				r := recordTo(t, up, nil)
+				e.run(t, r.url, path)
+				file := r.end().Recorded[0]
+				for _, patch := range c.halted {
+					h := forkOf(t, file, patch, nil)
+					e.run(t, h.url, path)
+					file = h.end().Fork.Cassette
+				}
+				up.seen, up.paths = nil, nil
+				p := forkOf(t, file, c.live, up)
+				given := e.run(t, p.url, path)
+				fork := p.end().Fork.Cassette
+				checkFork(t, open(t, file), open(t, fork), 1, c.live)
+				for i, body := range up.seen {
+					for _, text := range c.sees {
+						if !bytes.Contains(append(body, up.paths[i]...), []byte(text)) {
+							t.Errorf("no %s in %s", text, body)
+						}
+					}
+				}
+				again := replayOf(t, true, fork)
+				if d := cmp.Diff(given, e.run(t, again.url, path)); d != "" || len(given) != 3 {
+					t.Errorf("replay (-given +replayed):\n%s", d)
+				}
+				again.end()
+			})
+		}
+	}
+}
+
+// TestAForkOfAStartByAChangedAgent: an agent may also have been changed to begin
+// as the forked fork does.
+func TestAForkOfAStartByAChangedAgent(t *testing.T) {
+	const path = "/model/m/converse"
+	e, up := echoes()[path], &oddities{}
+	r := recordTo(t, up, nil)
+	e.run(t, r.url, path)
+	p := forkOf(t, r.end().Recorded[0], setAt(t, "/task", `"Why?"`, 1), up)
+	e.run(t, p.url, path)
+	e.asks = `{"role":"user","content":[{"text":"Why?"}]}`
+	again := forkOf(t, p.end().Fork.Cassette, setAt(t, "/task", `"Who?"`, 1), up)
+	up.seen = nil
+	e.run(t, again.url, path)
+	again.end()
+	for _, body := range up.seen {
+		if !bytes.Contains(body, []byte(`"Who?"`)) || bytes.Contains(body, []byte(`"Why?"`)) {
+			t.Errorf("the model saw %s", body)
+		}
+	}
+	if len(up.seen) != 3 {
+		t.Errorf("the model was asked %d times", len(up.seen))
+	}
+}
