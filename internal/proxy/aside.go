@@ -68,16 +68,29 @@ func (f *forking) side(c *call) bool {
 }
 
 // begins reports whether a request is the first of the run that is forked at its
-// start: it asks what was asked then, or in the same way.
+// start: it asks what was asked then. A sub-agent with the same prompt and tools
+// asks something else.
 func (f *forking) begins(c *call) bool {
 	calls := f.tapes[0].calls
 	if len(calls) > 0 && c.last() == calls[0].sum {
 		return true
 	}
-	return slices.ContainsFunc(f.ways, func(r *restart) bool {
-		_, same := foreign.Compare(r.was.Request, c.Request.Rest.JSON())
-		return same || c.Task() == r.was.Task
-	})
+	task := c.Task()
+	return slices.ContainsFunc(f.ways, func(r *restart) bool { return task == r.was.Task || task == r.now.Task })
+}
+
+// misfit says why a request that is not the first of a run that is forked at its
+// start must not reach the model unpatched: it may be, of an agent that was
+// changed, and then the patch of the question does not fit.
+func (f *forking) misfit(c *call) error {
+	r := f.starts
+	if !f.onStart() || f.passed || f.side(c) || r.now.Task == r.was.Task || c.Request.Model != r.was.Model {
+		return nil
+	}
+	if _, same := foreign.Compare(r.was.Request, c.Request.Rest.JSON()); !same {
+		return nil
+	}
+	return r.begins(c.Asked)
 }
 
 // belongs reports whether a request comes from the conversation that was forked:
@@ -108,6 +121,10 @@ func (f *forking) stranger(c *call) bool {
 func (f *forking) aside(c *call) reply {
 	if t := f.onTape(c); t != nil {
 		return func(_ context.Context, w *writer) { f.answer(c, t, w) }
+	}
+	if err := f.misfit(c); err != nil {
+		f.failed = true
+		return f.failing(c, err)
 	}
 	if r := f.others.recording; r != nil {
 		f.out.PassedOn++

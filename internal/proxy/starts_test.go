@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -80,5 +81,44 @@ func TestAForkOfAStartByAChangedAgent(t *testing.T) {
 	}
 	if len(up.seen) != 3 {
 		t.Errorf("the model was asked %d times", len(up.seen))
+	}
+}
+
+// TestASubAgentThatAsksFirst has the run's own prompt, tools and model, and is
+// not taken for the run that is forked at its start.
+func TestASubAgentThatAsksFirst(t *testing.T) {
+	for path, e := range echoes() {
+		for name, patch := range map[string]faults.Patch{
+			"model": setAt(t, "/model", `"m2"`, 1), "prompt": setAt(t, prompts()[path], `"Be long."`, 1),
+		} {
+			for _, live := range []bool{true, false} {
+				up, sub := &oddities{}, e
+				sub.asks = strings.Replace(e.asks, "What time is it?", "Which day is it?", 1)
+				r := recordTo(t, up, nil)
+				e.run(t, r.url, path)
+				own := r.end().Recorded[0]
+				up.seen, up.paths = nil, nil
+				var on Upstream
+				if live {
+					on = up
+				}
+				p := forkBeside(t, own, nil, patch, on)
+				first := sub.run(t, p.url, path)
+				e.run(t, p.url, path)
+				got := p.end()
+				if started := open(t, got.Fork.Cassette).Start(); bytes.Contains(started, []byte("Which day")) || len(got.Diverged) > 0 {
+					t.Errorf("%s of %s: begins with %s, %v", name, path, started, got.Diverged)
+				}
+				if wants := map[bool]int{true: 3, false: 0}[live]; len(up.seen) != 2*wants || got.Fork.PassedOn != wants || got.Fork.Refused == wants {
+					t.Errorf("%s of %s: the model was asked %d times, %+v, %s", name, path, len(up.seen), got.Fork, first)
+				}
+				for i, body := range up.seen {
+					changed := bytes.Contains(body, []byte("Be long.")) || bytes.Contains(append(body, up.paths[i]...), []byte("m2"))
+					if changed == bytes.Contains(body, []byte("Which day")) {
+						t.Errorf("%s of %s: the model saw %s", name, path, body)
+					}
+				}
+			}
+		}
 	}
 }
