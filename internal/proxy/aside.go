@@ -67,6 +67,25 @@ func (f *forking) side(c *call) bool {
 	return f.passed || f.onStart() || !slices.ContainsFunc(f.byKey[c.key], func(t *taped) bool { return t.tape == f.tapes[0] })
 }
 
+// own is a request as the forked run has it, if it is one of that run's.
+func (f *forking) own(c *call) *call {
+	p := f.tapes[0].patch(c)
+	if f.passed && !f.belongs(p) && f.belongs(c) || !f.passed && !f.expects(p) && f.expects(c) {
+		return c // of an agent that was changed to send what the parent patched
+	}
+	return p
+}
+
+// expects reports whether the forked tape holds the answer to a request.
+func (f *forking) expects(c *call) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.retried(c); t != nil {
+		return t.tape == f.tapes[0]
+	}
+	return slices.ContainsFunc(f.byKey[c.key], func(t *taped) bool { return !t.used && t.tape == f.tapes[0] })
+}
+
 // begins reports whether a request is the first of the run that is forked at its
 // start: it asks what was asked then. A sub-agent with the same prompt and tools
 // asks something else.
@@ -119,7 +138,7 @@ func (f *forking) stranger(c *call) bool {
 
 // aside answers a call that is not of the forked run.
 func (f *forking) aside(c *call) reply {
-	if t := f.onTape(c); t != nil {
+	if t := f.onTape(f.patch(c)); t != nil { // which may be a fork of another run
 		return func(_ context.Context, w *writer) { f.answer(c, t, w) }
 	}
 	if err := f.misfit(c); err != nil {

@@ -134,24 +134,29 @@ func (f *forking) onTurn() bool   { return !f.onStart() && !f.onResult() }
 func (f *forking) wholeTurn() bool { return f.inserted != nil && f.inserted.Whole() }
 
 func (f *forking) serve(ctx context.Context, c *call, w *writer) {
-	f.next(f.patch(c))(ctx, w) // patched where the parent is a fork itself
+	f.next(c)(ctx, w)
 }
 
 // reply answers a call.
 type reply func(context.Context, *writer)
 
 // next decides under the lock what becomes of a call; the answer is given
-// without it, since a client may be slow.
-func (f *forking) next(c *call) reply {
+// without it, since a client may be slow. Where the parent is a fork itself, a
+// request of its run is patched as it was, though the tape of the run that it was
+// forked from may lie beside it and hold the request as the agent sends it.
+func (f *forking) next(sent *call) reply {
 	f.fmu.Lock()
 	defer f.fmu.Unlock()
+	c := f.own(sent)
 	switch {
 	case f.passed:
-		return f.after(c)
+		return f.after(c, sent)
 	case f.side(c), f.onStart() && !f.begins(c):
-		return f.aside(c)
+		return f.aside(sent)
 	case f.onStart(), f.came && c.key == f.tapes[0].calls[f.at].key:
 		return f.fork(c)
+	case !f.expects(c):
+		c = f.patch(sent)
 	}
 	t, d := f.take(c)
 	switch {
@@ -186,12 +191,12 @@ func (f *forking) fork(c *call) reply {
 }
 
 // after is next behind the fork point.
-func (f *forking) after(c *call) reply {
+func (f *forking) after(c, sent *call) reply {
 	switch {
 	case f.onTurn() && !f.wholeTurn() && c.key == f.root.key:
 		return f.turned(c) // the client tries again
 	case f.side(c), !f.belongs(c) && f.stranger(c):
-		return f.aside(c)
+		return f.aside(sent)
 	case !f.belongs(c):
 		d := Divergence{Cassette: f.o.Parent.Name(), Cause: "the request does not go on from the fork point's, so the patch has no place in it"}
 		return func(_ context.Context, w *writer) { f.unplaced(c, w, d) }

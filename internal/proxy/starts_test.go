@@ -2,12 +2,14 @@ package proxy
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"investigator/internal/faults"
+	"investigator/internal/recorder"
 )
 
 // TestAForkOfAHaltedStart: what a fork of the first event patched stays when it is
@@ -119,6 +121,50 @@ func TestASubAgentThatAsksFirst(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestAForkBesideItsForebears: the forked tape answers what belongs to its run,
+// though those that it was forked from, or that were forked from it, lie beside it
+// and hold the agent's requests as it sends them. The agent used to get their
+// answers and never came to the fork point.
+func TestAForkBesideItsForebears(t *testing.T) {
+	for path, e := range echoes() {
+		task, model := setAt(t, "/task", `"Why?"`, 1), setAt(t, "/model", `"m2"`, 1)
+		result := setAt(t, "", `"other"`, 4)
+		for name, patches := range map[string][]faults.Patch{
+			"start, call":         {task, deploy(8)},
+			"result, call":        {result, deploy(8)},
+			"call, result":        {deploy(2), setAt(t, "", `"other"`, 9)},
+			"start, start, turn":  {task, model, deploy(2)},
+			"result, start, call": {result, model, deploy(5), deploy(2)},
+		} {
+			t.Run(name+path, func(t *testing.T) {
+				up := &oddities{}
+				r := recordTo(t, up, nil)
+				e.run(t, r.url, path)
+				runs := []*recorder.Cassette{open(t, r.end().Recorded[0])}
+				for i, patch := range patches {
+					parent := runs[i].Name()
+					alone := forkOf(t, parent, patch, up)
+					want := e.run(t, alone.url, path)
+					file := alone.end().Fork.Cassette
+					asked := up.seen
+					up.seen = nil
+					beside := forkBeside(t, parent, append(slices.Clone(runs), open(t, file)), patch, up)
+					if d := cmp.Diff(want, e.run(t, beside.url, path)); d != "" {
+						t.Errorf("fork %d (-alone +beside the others):\n%s", i, d)
+					}
+					if got := beside.end(); !got.Fork.Reached || got.Fork.PassedOn > 0 || len(got.Diverged) > 0 {
+						t.Errorf("fork %d: %+v, %v", i, got.Fork, got.Diverged)
+					}
+					if d := cmp.Diff(asked, up.seen); i > 0 && d != "" {
+						t.Errorf("fork %d: the model saw (-alone +beside the others):\n%s", i, d)
+					}
+					runs, up.seen = append(runs, open(t, file)), nil
+				}
+			})
 		}
 	}
 }
