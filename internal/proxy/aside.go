@@ -43,6 +43,8 @@ func promptOf(a foreign.Asked) string {
 type others struct {
 	recording *recording // nil: what is on no tape is refused
 	sides     bool       // the forked run itself is one of calls that are no turns
+
+	told map[ledger.Sum]bool // conversations that were answered
 }
 
 // besides are the cassettes other than the parent's own.
@@ -51,6 +53,7 @@ func besides(parent *recorder.Cassette, all []*recorder.Cassette) []*recorder.Ca
 }
 
 func (f *forking) newOthers() {
+	f.others.told = map[ledger.Sum]bool{}
 	calls := f.tapes[0].calls
 	f.others.sides = len(calls) > 0 && !slices.ContainsFunc(calls, func(t *taped) bool { return !sideCall(t.route.Op) })
 	if f.o.Live && f.o.Beside != nil {
@@ -136,9 +139,25 @@ func (f *forking) stranger(c *call) bool {
 	return !f.run.project.WaitsFor(c.results)
 }
 
+// known reports whether a request that does not belong to the fork surely is
+// another conversation's, whatever its prompt: it goes on from one that was
+// answered, or a tape beside the forked one waits for it.
+func (f *forking) known(c *call) bool {
+	if slices.ContainsFunc(c.sums, func(s ledger.Sum) bool { return f.others.told[s] }) {
+		return true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.retried(c); t != nil {
+		return t.tape != f.tapes[0]
+	}
+	return slices.ContainsFunc(f.byKey[c.key], func(t *taped) bool { return !t.used && t.tape != f.tapes[0] })
+}
+
 // aside answers a call that is not of the forked run.
 func (f *forking) aside(c *call) reply {
 	if t := f.onTape(f.patch(c)); t != nil { // which may be a fork of another run
+		f.tell(c)
 		return func(_ context.Context, w *writer) { f.answer(c, t, w) }
 	}
 	if err := f.misfit(c); err != nil {
@@ -147,6 +166,7 @@ func (f *forking) aside(c *call) reply {
 	}
 	if r := f.others.recording; r != nil {
 		f.out.PassedOn++
+		f.tell(c)
 		return func(ctx context.Context, w *writer) { durably{r}.serve(ctx, c, w) }
 	}
 	f.out.Refused++
@@ -158,6 +178,12 @@ func (f *forking) aside(c *call) reply {
 	return func(_ context.Context, w *writer) {
 		f.p.o.Notify(Note{"refused", text})
 		w.fail(c.Asked, http.StatusConflict, "ConflictException", "investigator proxy: "+text)
+	}
+}
+
+func (f *forking) tell(c *call) {
+	if !sideCall(c.Route.Op) {
+		f.others.told[c.last()] = true
 	}
 }
 

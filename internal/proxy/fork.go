@@ -195,7 +195,7 @@ func (f *forking) after(c, sent *call) reply {
 	switch {
 	case f.onTurn() && !f.wholeTurn() && c.key == f.root.key:
 		return f.turned(c) // the client tries again
-	case f.side(c), !f.belongs(c) && f.stranger(c):
+	case f.side(c), !f.belongs(c) && (f.stranger(c) || f.known(f.patch(sent))):
 		return f.aside(sent)
 	case !f.belongs(c):
 		d := Divergence{Cassette: f.o.Parent.Name(), Cause: "the request does not go on from the fork point's, so the patch has no place in it"}

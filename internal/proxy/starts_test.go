@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -94,8 +95,7 @@ func TestASubAgentThatAsksFirst(t *testing.T) {
 			"model": setAt(t, "/model", `"m2"`, 1), "prompt": setAt(t, prompts()[path], `"Be long."`, 1),
 		} {
 			for _, live := range []bool{true, false} {
-				up, sub := &oddities{}, e
-				sub.asks = strings.Replace(e.asks, "What time is it?", "Which day is it?", 1)
+				up, sub := &oddities{}, e.asking("Which day is it?")
 				r := recordTo(t, up, nil)
 				e.run(t, r.url, path)
 				own := r.end().Recorded[0]
@@ -166,5 +166,78 @@ func TestAForkBesideItsForebears(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// asking is the agent with another question, as a sub-agent with the run's own
+// prompt, tools and model is.
+func (e echo) asking(question string) echo {
+	e.asks = strings.Replace(e.asks, "What time is it?", question, 1)
+	return e
+}
+
+// TestASubAgentOnTape is answered from there whatever its prompt is, before and
+// behind the fork point.
+func TestASubAgentOnTape(t *testing.T) {
+	for path, e := range echoes() {
+		sub := e.asking("Which day is it?")
+		for name, c := range map[string]struct {
+			patch  faults.Patch
+			before bool
+		}{
+			"question, before": {setAt(t, "/task", `"Why?"`, 1), true},
+			"question":         {setAt(t, "/task", `"Why?"`, 1), false},
+			"model":            {setAt(t, "/model", `"m2"`, 1), false},
+			"call":             {deploy(2), false},
+			"result":           {setAt(t, "", `"other"`, 4), false},
+		} {
+			for _, live := range []bool{true, false} {
+				up := &oddities{}
+				r := recordTo(t, up, nil)
+				e.run(t, r.url, path)
+				want := sub.run(t, r.url, path)
+				runs := r.end().Recorded
+				var on Upstream
+				if live {
+					on = up
+				}
+				up.seen = nil
+				p := forkBeside(t, runs[0], []*recorder.Cassette{open(t, runs[0]), open(t, runs[1])}, c.patch, on)
+				var given []string
+				if c.before {
+					given = sub.run(t, p.url, path)
+				}
+				e.run(t, p.url, path)
+				if !c.before {
+					given = sub.run(t, p.url, path)
+				}
+				if d := cmp.Diff(want, given); d != "" {
+					t.Errorf("%s of %s, live %v (-recorded +given):\n%s", name, path, live, d)
+				}
+				got := p.end()
+				if !got.Fork.Reached || got.Fork.PassedOn+got.Fork.Refused+len(got.Diverged)+len(got.Troubles) > 0 || bytes.Contains(bytes.Join(up.seen, nil), []byte("Which day")) {
+					t.Errorf("%s of %s, live %v: %+v %+v", name, path, live, got, got.Fork)
+				}
+			}
+		}
+	}
+}
+
+// TestASubAgentThatGoesOn behind the fork point from what it was answered before
+// it stays another conversation.
+func TestASubAgentThatGoesOn(t *testing.T) {
+	const path = "/model/m/converse"
+	e, up := echoes()[path], &oddities{}
+	r := recordTo(t, up, nil)
+	e.run(t, r.url, path)
+	p := forkBeside(t, r.end().Recorded[0], nil, setAt(t, "/model", `"m2"`, 1), up)
+	asks := e.asking("Which day is it?").asks
+	codes := []int{}
+	for _, messages := range []string{asks, e.asks, asks + `,{"role":"assistant","content":[{"text":"Hm."}]},` + e.asks} {
+		code, _, _ := post(t, p.url, path, fmt.Sprintf(e.frame, messages))
+		codes = append(codes, code)
+	}
+	if got := p.end(); !all(codes, 200) || got.Fork.PassedOn != 2 {
+		t.Errorf("%v, %+v", codes, got.Fork)
 	}
 }
