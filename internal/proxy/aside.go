@@ -19,9 +19,28 @@ type root struct {
 	sum, key ledger.Sum
 	tag      string
 	prompt   string
+	asked    ledger.Sum // the messages of its first request, without a prompt
 }
 
-func rootOf(c *call) root { return root{c.last(), c.key, c.Tag, promptOf(c.Asked)} }
+func (f *forking) rootOf(c *call) root {
+	first := c.Asked
+	if calls := f.tapes[0].calls; !f.onStart() && len(calls) > 0 {
+		if recorded, err := calls[0].asked(); err == nil {
+			first = recorded
+		}
+	}
+	r := root{sum: c.last(), key: c.key, tag: c.Tag, prompt: promptOf(c.Asked)}
+	if sums := askedSums(first); len(sums) > 0 {
+		r.asked = sums[len(sums)-1]
+	}
+	return r
+}
+
+// askedSums are the sums of a conversation without a prompt.
+func askedSums(a foreign.Asked) []ledger.Sum {
+	_, messages := a.Prompt()
+	return foreign.Sums(messages)
+}
 
 // promptOf is what an agent sends in each request of a conversation, and its
 // sub-agents do not: the prompt, the tools and the model.
@@ -30,7 +49,12 @@ func promptOf(a foreign.Asked) string {
 	if err != nil {
 		return ""
 	}
-	text, err := json.Marshal([]json.RawMessage{members["system"], members["toolConfig"], members["tools"]})
+	list := []json.RawMessage{members["system"], members["toolConfig"], members["tools"]}
+	leading, _ := a.Prompt()
+	for _, m := range leading {
+		list = append(list, foreign.Meaning(m))
+	}
+	text, err := json.Marshal(list)
 	if err != nil {
 		return ""
 	}
@@ -109,10 +133,26 @@ func (f *forking) misfit(c *call) error {
 	if !f.onStart() || f.passed || f.side(c) || r.now.Task == r.was.Task || c.Request.Model != r.was.Model {
 		return nil
 	}
-	if _, same := foreign.Compare(r.was.Request, c.Request.Rest.JSON()); !same {
+	if _, same := foreign.Compare(r.was.Request, c.Request.Rest.JSON()); !same || !f.prompts(c) {
 		return nil
 	}
 	return r.begins(c.Asked)
+}
+
+// prompts reports whether the messages before any turn are those of the run, as
+// far as is known.
+func (f *forking) prompts(c *call) bool {
+	calls := f.tapes[0].calls
+	if len(calls) == 0 {
+		return true // it was halted before the first
+	}
+	recorded, err := calls[0].asked()
+	if err != nil {
+		return true
+	}
+	was, _ := recorded.Prompt()
+	now, _ := c.Prompt()
+	return slices.Equal(foreign.Sums(was), foreign.Sums(now))
 }
 
 // belongs reports whether a request comes from the conversation that was forked:
@@ -130,8 +170,7 @@ func (f *forking) belongs(c *call) bool {
 // waits for. A request that would not be patched must not reach the model as if
 // it had been.
 func (f *forking) stranger(c *call) bool {
-	calls := f.tapes[0].calls
-	if promptOf(c.Asked) == f.root.prompt || len(calls) > 0 && slices.Contains(c.sums, calls[0].sum) {
+	if promptOf(c.Asked) == f.root.prompt || slices.Contains(askedSums(c.Asked), f.root.asked) {
 		return false
 	}
 	f.runs.mu.Lock()

@@ -183,7 +183,7 @@ func (f *forking) fork(c *call) reply {
 		f.failed = true
 		return f.failing(c, err)
 	}
-	f.passed, f.out.Reached, f.root = true, true, rootOf(c)
+	f.passed, f.out.Reached, f.root = true, true, f.rootOf(c)
 	if f.onTurn() && !f.wholeTurn() {
 		return f.turned(patched)
 	}

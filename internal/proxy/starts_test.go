@@ -241,3 +241,46 @@ func TestASubAgentThatGoesOn(t *testing.T) {
 		t.Errorf("%v, %+v", codes, got.Fork)
 	}
 }
+
+// TestASubAgentWithItsOwnPrompt is another conversation where the prompt is a
+// message, too, and so is one whose first request comes before the run's. A run
+// that changes its prompt stays the run.
+func TestASubAgentWithItsOwnPrompt(t *testing.T) {
+	const path = "/openai/v1/chat/completions"
+	for _, role := range []string{"system", "developer"} {
+		e := echoes()[path]
+		prompt := fmt.Sprintf(`{"role":%q,"content":"Be brief."},`, role)
+		e.asks = prompt + e.asks
+		own := func(text string) echo {
+			sub := e.asking(text)
+			sub.asks = strings.Replace(sub.asks, "Be brief.", "Sum it up.", 1)
+			return sub
+		}
+		for name, patch := range map[string]faults.Patch{
+			"call": deploy(2), "result": setAt(t, "", `"other"`, 4), "question": setAt(t, "/task", `"Why?"`, 1),
+		} {
+			up := &oddities{}
+			r := recordTo(t, up, nil)
+			e.run(t, r.url, path)
+			p := forkBeside(t, r.end().Recorded[0], nil, patch, up)
+			want := 3
+			if patch.At == 1 {
+				own("Which month is it?").run(t, p.url, path)
+				want = 6
+			}
+			e.run(t, p.url, path)
+			if given := own("Which day is it?").run(t, p.url, path); len(given) != 3 {
+				t.Errorf("%s, %s: the sub-agent got %s", role, name, given)
+			}
+			n := len(up.seen)
+			changed := own("What time is it?").run(t, p.url, path)
+			if !strings.HasPrefix(changed[0], "409") || len(up.seen) != n {
+				t.Errorf("%s, %s: a run that changed its prompt went on unpatched: %s", role, name, changed)
+			}
+			p.stop()
+			if got, err := p.Close(); got.Fork.PassedOn != want || len(got.Diverged) != 1 || err != nil {
+				t.Errorf("%s, %s: %+v %+v, %v", role, name, got, got.Fork, err)
+			}
+		}
+	}
+}
