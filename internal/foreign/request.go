@@ -161,6 +161,19 @@ func with(object []byte, name string, value json.RawMessage) json.RawMessage {
 	return out
 }
 
+// Prompt returns the messages before any turn that tell the model who it is, and
+// those after them. In some dialects the prompt is a member of the request
+// instead, and there are none.
+func (a Asked) Prompt() (prompt, rest []json.RawMessage) {
+	messages := a.Request.Messages.Messages()
+	for i, m := range messages {
+		if role := stringOf(member(m, "role")); role != "system" && role != "developer" {
+			return messages[:i], messages[i:]
+		}
+	}
+	return messages, nil
+}
+
 // Question is the first text a person put to the agent, for run.started.
 func (a Asked) Question() string {
 	for _, m := range a.Request.Messages.Messages() {

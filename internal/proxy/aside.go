@@ -10,7 +10,6 @@ import (
 	"investigator/internal/converse"
 	"investigator/internal/foreign"
 	"investigator/internal/ledger"
-	"investigator/internal/loop"
 	"investigator/internal/recorder"
 )
 
@@ -20,9 +19,28 @@ type root struct {
 	sum, key ledger.Sum
 	tag      string
 	prompt   string
+	asked    ledger.Sum // the messages of its first request, without a prompt
 }
 
-func rootOf(c *call) root { return root{c.last(), c.key, c.Tag, promptOf(c.Asked)} }
+func (f *forking) rootOf(c *call) root {
+	first := c.Asked
+	if calls := f.tapes[0].calls; !f.onStart() && len(calls) > 0 {
+		if recorded, err := calls[0].asked(); err == nil {
+			first = recorded
+		}
+	}
+	r := root{sum: c.last(), key: c.key, tag: c.Tag, prompt: promptOf(c.Asked)}
+	if sums := askedSums(first); len(sums) > 0 {
+		r.asked = sums[len(sums)-1]
+	}
+	return r
+}
+
+// askedSums are the sums of a conversation without a prompt.
+func askedSums(a foreign.Asked) []ledger.Sum {
+	_, messages := a.Prompt()
+	return foreign.Sums(messages)
+}
 
 // promptOf is what an agent sends in each request of a conversation, and its
 // sub-agents do not: the prompt, the tools and the model.
@@ -31,7 +49,12 @@ func promptOf(a foreign.Asked) string {
 	if err != nil {
 		return ""
 	}
-	text, err := json.Marshal([]json.RawMessage{members["system"], members["toolConfig"], members["tools"]})
+	list := []json.RawMessage{members["system"], members["toolConfig"], members["tools"]}
+	leading, _ := a.Prompt()
+	for _, m := range leading {
+		list = append(list, foreign.Meaning(m))
+	}
+	text, err := json.Marshal(list)
 	if err != nil {
 		return ""
 	}
@@ -44,6 +67,8 @@ func promptOf(a foreign.Asked) string {
 type others struct {
 	recording *recording // nil: what is on no tape is refused
 	sides     bool       // the forked run itself is one of calls that are no turns
+
+	told map[ledger.Sum]bool // conversations that were answered
 }
 
 // besides are the cassettes other than the parent's own.
@@ -52,6 +77,7 @@ func besides(parent *recorder.Cassette, all []*recorder.Cassette) []*recorder.Ca
 }
 
 func (f *forking) newOthers() {
+	f.others.told = map[ledger.Sum]bool{}
 	calls := f.tapes[0].calls
 	f.others.sides = len(calls) > 0 && !slices.ContainsFunc(calls, func(t *taped) bool { return !sideCall(t.route.Op) })
 	if f.o.Live && f.o.Beside != nil {
@@ -68,16 +94,65 @@ func (f *forking) side(c *call) bool {
 	return f.passed || f.onStart() || !slices.ContainsFunc(f.byKey[c.key], func(t *taped) bool { return t.tape == f.tapes[0] })
 }
 
+// own is a request as the forked run has it, if it is one of that run's.
+func (f *forking) own(c *call) *call {
+	p := f.tapes[0].patch(c)
+	if f.passed && !f.belongs(p) && f.belongs(c) || !f.passed && !f.expects(p) && f.expects(c) {
+		return c // of an agent that was changed to send what the parent patched
+	}
+	return p
+}
+
+// expects reports whether the forked tape holds the answer to a request.
+func (f *forking) expects(c *call) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.retried(c); t != nil {
+		return t.tape == f.tapes[0]
+	}
+	return slices.ContainsFunc(f.byKey[c.key], func(t *taped) bool { return !t.used && t.tape == f.tapes[0] })
+}
+
 // begins reports whether a request is the first of the run that is forked at its
-// start: it asks what was asked then, or in the same way.
+// start: it asks what was asked then. A sub-agent with the same prompt and tools
+// asks something else.
 func (f *forking) begins(c *call) bool {
-	var was loop.Start
 	calls := f.tapes[0].calls
-	if len(calls) > 0 && c.last() == calls[0].sum || json.Unmarshal(f.event.Data, &was) != nil || c.Question() == was.Task {
+	if len(calls) > 0 && c.last() == calls[0].sum {
 		return true
 	}
-	_, same := foreign.Compare(was.Request, c.Request.Rest.JSON())
-	return same
+	task := c.Task()
+	return slices.ContainsFunc(f.ways, func(r *restart) bool { return task == r.was.Task || task == r.now.Task })
+}
+
+// misfit says why a request that is not the first of a run that is forked at its
+// start must not reach the model unpatched: it may be, of an agent that was
+// changed, and then the patch of the question does not fit.
+func (f *forking) misfit(c *call) error {
+	r := f.starts
+	if !f.onStart() || f.passed || f.side(c) || r.now.Task == r.was.Task || c.Request.Model != r.was.Model {
+		return nil
+	}
+	if _, same := foreign.Compare(r.was.Request, c.Request.Rest.JSON()); !same || !f.prompts(c) {
+		return nil
+	}
+	return r.begins(c.Asked)
+}
+
+// prompts reports whether the messages before any turn are those of the run, as
+// far as is known.
+func (f *forking) prompts(c *call) bool {
+	calls := f.tapes[0].calls
+	if len(calls) == 0 {
+		return true // it was halted before the first
+	}
+	recorded, err := calls[0].asked()
+	if err != nil {
+		return true
+	}
+	was, _ := recorded.Prompt()
+	now, _ := c.Prompt()
+	return slices.Equal(foreign.Sums(was), foreign.Sums(now))
 }
 
 // belongs reports whether a request comes from the conversation that was forked:
@@ -95,8 +170,7 @@ func (f *forking) belongs(c *call) bool {
 // waits for. A request that would not be patched must not reach the model as if
 // it had been.
 func (f *forking) stranger(c *call) bool {
-	calls := f.tapes[0].calls
-	if promptOf(c.Asked) == f.root.prompt || len(calls) > 0 && slices.Contains(c.sums, calls[0].sum) {
+	if promptOf(c.Asked) == f.root.prompt || slices.Contains(askedSums(c.Asked), f.root.asked) {
 		return false
 	}
 	f.runs.mu.Lock()
@@ -104,13 +178,34 @@ func (f *forking) stranger(c *call) bool {
 	return !f.run.project.WaitsFor(c.results)
 }
 
+// known reports whether a request that does not belong to the fork surely is
+// another conversation's, whatever its prompt: it goes on from one that was
+// answered, or a tape beside the forked one waits for it.
+func (f *forking) known(c *call) bool {
+	if slices.ContainsFunc(c.sums, func(s ledger.Sum) bool { return f.others.told[s] }) {
+		return true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.retried(c); t != nil {
+		return t.tape != f.tapes[0]
+	}
+	return slices.ContainsFunc(f.byKey[c.key], func(t *taped) bool { return !t.used && t.tape != f.tapes[0] })
+}
+
 // aside answers a call that is not of the forked run.
 func (f *forking) aside(c *call) reply {
-	if t := f.onTape(c); t != nil {
+	if t := f.onTape(f.patch(c)); t != nil { // which may be a fork of another run
+		f.tell(c)
 		return func(_ context.Context, w *writer) { f.answer(c, t, w) }
+	}
+	if err := f.misfit(c); err != nil {
+		f.failed = true
+		return f.failing(c, err)
 	}
 	if r := f.others.recording; r != nil {
 		f.out.PassedOn++
+		f.tell(c)
 		return func(ctx context.Context, w *writer) { durably{r}.serve(ctx, c, w) }
 	}
 	f.out.Refused++
@@ -122,6 +217,12 @@ func (f *forking) aside(c *call) reply {
 	return func(_ context.Context, w *writer) {
 		f.p.o.Notify(Note{"refused", text})
 		w.fail(c.Asked, http.StatusConflict, "ConflictException", "investigator proxy: "+text)
+	}
+}
+
+func (f *forking) tell(c *call) {
+	if !sideCall(c.Route.Op) {
+		f.others.told[c.last()] = true
 	}
 }
 

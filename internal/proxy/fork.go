@@ -42,7 +42,8 @@ type forking struct {
 	before foreign.Projector // the run before that call
 	runs   *runs
 	others others
-	starts *restart // with onStart
+	starts *restart   // with onStart
+	ways   []*restart // in which its agent may begin, that of starts first
 
 	inserted *foreign.Insertion // into the patched turn and every later request; nil if nothing is
 	asItCame bool               // the agent gets the recorded turn
@@ -90,7 +91,7 @@ func newForking(p *Proxy) (*forking, error) {
 	f.tapes[0].upTo(f.at)
 	f.newOthers()
 	if f.onStart() {
-		if f.starts, err = newRestart(f.event.Data, f.edited.Event.Data); err != nil {
+		if err := f.newStarts(); err != nil {
 			return nil, err
 		}
 	}
@@ -133,24 +134,29 @@ func (f *forking) onTurn() bool   { return !f.onStart() && !f.onResult() }
 func (f *forking) wholeTurn() bool { return f.inserted != nil && f.inserted.Whole() }
 
 func (f *forking) serve(ctx context.Context, c *call, w *writer) {
-	f.next(f.patch(c))(ctx, w) // patched where the parent is a fork itself
+	f.next(c)(ctx, w)
 }
 
 // reply answers a call.
 type reply func(context.Context, *writer)
 
 // next decides under the lock what becomes of a call; the answer is given
-// without it, since a client may be slow.
-func (f *forking) next(c *call) reply {
+// without it, since a client may be slow. Where the parent is a fork itself, a
+// request of its run is patched as it was, though the tape of the run that it was
+// forked from may lie beside it and hold the request as the agent sends it.
+func (f *forking) next(sent *call) reply {
 	f.fmu.Lock()
 	defer f.fmu.Unlock()
+	c := f.own(sent)
 	switch {
 	case f.passed:
-		return f.after(c)
+		return f.after(c, sent)
 	case f.side(c), f.onStart() && !f.begins(c):
-		return f.aside(c)
+		return f.aside(sent)
 	case f.onStart(), f.came && c.key == f.tapes[0].calls[f.at].key:
 		return f.fork(c)
+	case !f.expects(c):
+		c = f.patch(sent)
 	}
 	t, d := f.take(c)
 	switch {
@@ -177,7 +183,7 @@ func (f *forking) fork(c *call) reply {
 		f.failed = true
 		return f.failing(c, err)
 	}
-	f.passed, f.out.Reached, f.root = true, true, rootOf(c)
+	f.passed, f.out.Reached, f.root = true, true, f.rootOf(c)
 	if f.onTurn() && !f.wholeTurn() {
 		return f.turned(patched)
 	}
@@ -185,12 +191,12 @@ func (f *forking) fork(c *call) reply {
 }
 
 // after is next behind the fork point.
-func (f *forking) after(c *call) reply {
+func (f *forking) after(c, sent *call) reply {
 	switch {
 	case f.onTurn() && !f.wholeTurn() && c.key == f.root.key:
 		return f.turned(c) // the client tries again
-	case f.side(c), !f.belongs(c) && f.stranger(c):
-		return f.aside(c)
+	case f.side(c), !f.belongs(c) && (f.stranger(c) || f.known(f.patch(sent))):
+		return f.aside(sent)
 	case !f.belongs(c):
 		d := Divergence{Cassette: f.o.Parent.Name(), Cause: "the request does not go on from the fork point's, so the patch has no place in it"}
 		return func(_ context.Context, w *writer) { f.unplaced(c, w, d) }
@@ -279,12 +285,23 @@ func (f *forking) asPatched(c *call, a foreign.Asked) (*call, error) {
 
 // restart puts what a patch of run.started says into a request.
 func (f *forking) restart(a foreign.Asked) (foreign.Asked, error) {
-	if f.run == nil {
-		if err := f.starts.begins(a); err != nil {
-			return a, err
-		}
+	if f.run != nil {
+		return f.starts.apply(a)
 	}
-	return f.starts.apply(a)
+	var errs []error
+	for _, r := range f.ways {
+		if err := r.begins(a); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		out, err := r.apply(a)
+		if err == nil {
+			f.starts = r
+			return out, nil
+		}
+		errs = append(errs, err)
+	}
+	return a, errs[0]
 }
 
 // results records the tool results of the fork point's request that were not

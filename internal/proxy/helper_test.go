@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -51,15 +52,8 @@ type running struct {
 
 func start(t testing.TB, o Options) *running {
 	t.Helper()
-	n := 0
-	var mu sync.Mutex
 	o.Tool = "test"
-	o.NewRun = func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		n++
-		return fmt.Sprintf("%016x", n)
-	}
+	o.NewRun = func() string { return fmt.Sprintf("%016x", rand.Uint64()) } // runs of several proxies lie side by side
 	p, err := New(o)
 	if err != nil {
 		t.Fatal(err)

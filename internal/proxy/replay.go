@@ -182,12 +182,7 @@ func (m *replaying) patch(c *call) *call {
 		if len(t.patches) == 0 {
 			continue
 		}
-		a := c.Asked
-		for _, p := range t.patches {
-			a = p.apply(a)
-		}
-		p := newCall(a, c.raw, c.header, c.At)
-		p.raw = a.Request.Body()
+		p := t.patch(c)
 		if n := m.fits(p); n > fit {
 			best, fit = p, n
 		} else if fit < waits && best == c && (len(m.byKey[p.key]) > 0 || t.follows(p)) {
@@ -195,6 +190,18 @@ func (m *replaying) patch(c *call) *call {
 		}
 	}
 	return best
+}
+
+// patch is a request as the fork's model got it.
+func (t *tape) patch(c *call) *call {
+	if len(t.patches) == 0 {
+		return c
+	}
+	a := c.Asked
+	for _, p := range t.patches {
+		a = p.apply(a)
+	}
+	return newCall(a, a.Request.Body(), c.header, c.At)
 }
 
 // How well a request fits: a recorded one of the same meaning waits for it, or

@@ -65,6 +65,28 @@ func newTape(c *recorder.Cassette) (*tape, error) {
 	return t, err
 }
 
+// newStarts finds out what a fork of the first event does to requests. Where the
+// parent is such a fork itself, what it did and what this one does are one
+// patch of what the agent sends, which may also have been changed to begin as
+// the parent does.
+func (f *forking) newStarts() error {
+	t := f.tapes[0]
+	for _, p := range t.patches {
+		if p.start != nil {
+			r, err := newRestart(p.start.start, f.edited.Event.Data)
+			if err != nil {
+				return err
+			}
+			f.ways = append(f.ways, r)
+		}
+	}
+	t.patches = nil
+	r, err := newRestart(f.event.Data, f.edited.Event.Data)
+	f.ways = append(f.ways, r)
+	f.starts = f.ways[0]
+	return err
+}
+
 // startIn puts the fork's run.started into its header, beside how the agent
 // begins: the parent's file may be gone when the fork is replayed.
 func (f *forking) startIn(h recorder.Header) (recorder.Header, error) {
@@ -73,10 +95,7 @@ func (f *forking) startIn(h recorder.Header) (recorder.Header, error) {
 	if err != nil {
 		return h, fmt.Errorf("read header: /%s: %w", recorder.ForeignMember, err)
 	}
-	members["start"] = f.event.Data
-	if of := f.tapes[0].patches; len(of) > 0 && of[0].start != nil { // the parent is such a fork itself
-		members["start"] = of[0].start.start
-	}
+	members["start"] = f.starts.start
 	h.Extra = maps.Clone(h.Extra)
 	h.Extra[recorder.ForeignMember], err = ledger.CanonValue(members)
 	return h, err
