@@ -406,3 +406,21 @@ func TestResultsOfManyMessages(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestPrompt: what leads a conversation is its prompt where a message can be one;
+// what says so later is a turn like any other.
+func TestPrompt(t *testing.T) {
+	const asks, system, developer = `{"content":"q","role":"user"}`, `{"content":"s","role":"system"}`, `{"content":"d","role":"developer"}`
+	for messages, want := range map[string]int{
+		"": 0, asks: 0, system: 1, system + "," + developer + "," + asks: 2, asks + "," + system: 0, `7,` + system: 0,
+	} {
+		a, err := ReadRequest(Route{Op: OpChatCompletions}, []byte(`{"messages":[`+messages+`]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		prompt, rest := a.Prompt()
+		if len(prompt) != want || len(prompt)+len(rest) != a.Request.Messages.Len() {
+			t.Errorf("%s: %d of prompt, %d others", messages, len(prompt), len(rest))
+		}
+	}
+}

@@ -83,8 +83,28 @@ func (f *forking) newStarts() error {
 	t.patches = nil
 	r, err := newRestart(f.event.Data, f.edited.Event.Data)
 	f.ways = append(f.ways, r)
+	if err != nil {
+		return err
+	}
 	f.starts = f.ways[0]
-	return err
+	return r.oneModel(f.starts)
+}
+
+// oneModel says why a fork's start would not tell which model is asked, nil where
+// it does: an agent whose requests name their model has it in run.started twice,
+// as /model and as /request/model. What is patched is /model, or both alike. first
+// is how the agent begins.
+func (r *restart) oneModel(first *restart) error {
+	const member = "model"
+	was, named := ledger.PlainString(first.wasRest[member])
+	if !named || was != first.was.Model || r.now.Model == r.was.Model && !slices.Contains(r.members, member) {
+		return nil
+	}
+	now, named := ledger.PlainString(r.nowRest[member])
+	if named && (now == r.now.Model || now == was && r.now.Model != r.was.Model) {
+		return nil
+	}
+	return fmt.Errorf("fork at event 1: run.started would name two models, /model %q and /request/model %s: --set /model alone, or both to the same", r.now.Model, shown(r.nowRest[member]))
 }
 
 // startIn puts the fork's run.started into its header, beside how the agent

@@ -284,3 +284,48 @@ func TestASubAgentWithItsOwnPrompt(t *testing.T) {
 		}
 	}
 }
+
+// TestAForkOfTheStartNamesOneModel: where a request names its model, run.started
+// does so twice. A patch of one alone left the other, and the next patch of that
+// changed nothing.
+func TestAForkOfTheStartNamesOneModel(t *testing.T) {
+	for _, path := range []string{"/openai/v1/chat/completions", "/anthropic/v1/messages"} {
+		e, up := echoes()[path], &oddities{}
+		r := recordTo(t, up, nil)
+		e.run(t, r.url, path)
+		file := r.end().Recorded[0]
+		member := setAt(t, "/request/model", `"m7"`, 1)
+		for name, patch := range map[string]faults.Patch{"set": member, "dropped": faults.Drop("/request/model").For(1)} {
+			_, err := New(Options{Fork: &ForkOptions{Parent: open(t, file), Patch: patch}})
+			if err == nil || !strings.Contains(err.Error(), "two models") {
+				t.Errorf("%s of %s: error %v", name, path, err)
+			}
+		}
+		both, err := faults.Join(setAt(t, "/model", `"m7"`, 1), member)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := faults.Join(setAt(t, "/model", `"m"`, 1), setAt(t, "/request/model", `"m"`, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			patch faults.Patch
+			sees  string
+		}{{both, "m7"}, {setAt(t, "/task", `"Why?"`, 1), "m7"}, {back, "m"}, {setAt(t, "/model", `"m8"`, 1), "m8"}} {
+			up.seen = nil
+			p := forkOf(t, file, c.patch, up)
+			e.run(t, p.url, path)
+			file = p.end().Fork.Cassette
+			for _, body := range up.seen {
+				if !bytes.Contains(body, fmt.Appendf(nil, `"model":%q`, c.sees)) {
+					t.Errorf("no model %s in %s", c.sees, body)
+				}
+			}
+			again := replayOf(t, true, file)
+			if given := e.run(t, again.url, path); len(given) != 3 || len(up.seen) != 3 {
+				t.Errorf("%s: %d calls, replayed %s", c.sees, len(up.seen), given)
+			}
+		}
+	}
+}
