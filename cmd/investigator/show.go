@@ -164,15 +164,43 @@ func showEvent(sh *shell, c *recorder.Cassette, o showOptions) error {
 }
 
 // writeIndented writes JSON for people. Numbers and strings keep their text;
-// what could act on a terminal is escaped, which JSON allows in strings.
+// what could act on a terminal is escaped, which JSON allows in strings. A large
+// document that would be mostly spaces stays on one line: nobody reads what is
+// nested so deep, and the spaces would be thousands of times the document.
 func writeIndented(w io.Writer, doc json.RawMessage) error {
 	var b bytes.Buffer
-	if err := json.Indent(&b, doc, "", "  "); err != nil {
+	if indentOf(doc) > 1<<20+8*len(doc) {
+		b.Write(doc)
+	} else if err := json.Indent(&b, doc, "", "  "); err != nil {
 		return err
 	}
 	b.WriteByte('\n')
 	_, err := io.WriteString(w, report.CleanJSON(b.String()))
 	return err
+}
+
+// indentOf is how many spaces json.Indent puts before the lines of a document, or
+// a few more where something is empty.
+func indentOf(doc json.RawMessage) int {
+	depth, spaces, text := 0, 0, false
+	for i := 0; i < len(doc); i++ {
+		switch b := doc[i]; {
+		case b == '"':
+			text = !text
+		case text && b == '\\':
+			i++
+		case text:
+		case b == '{' || b == '[':
+			depth++
+			spaces += 2 * depth
+		case b == '}' || b == ']':
+			depth--
+			spaces += 2 * depth
+		case b == ',':
+			spaces += 2 * depth
+		}
+	}
+	return spaces
 }
 
 func showUsage(sh *shell, c *recorder.Cassette, o showOptions) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -21,7 +22,6 @@ import (
 	"investigator/internal/loop"
 	"investigator/internal/prompt"
 	"investigator/internal/recorder"
-	"investigator/internal/report"
 	"investigator/internal/world"
 )
 
@@ -140,15 +140,13 @@ func creatable(out, kind string) error {
 }
 
 func printJSON(w io.Writer, v any) error {
-	var b strings.Builder
+	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, report.CleanJSON(b.String()))
-	return err
+	return writeIndented(w, bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
 
 func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {

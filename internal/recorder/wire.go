@@ -136,11 +136,13 @@ func (c *Cassette) requestDigests() (map[string]func() string, error) {
 		if h.kind != edge.Model {
 			continue
 		}
-		req, err := c.Request(h.seq)
-		if err != nil {
+		if _, err := c.Request(h.seq); err != nil {
 			return nil, err
 		}
-		out[string(h.delta)] = sync.OnceValue(func() string { return bodyDigest(req) })
+		out[string(h.delta)] = sync.OnceValue(func() string {
+			req, _ := c.Request(h.seq) // rebuilt above, and not held: all of them may be large
+			return bodyDigest(req)
+		})
 	}
 	return out, nil
 }
