@@ -104,7 +104,11 @@ func converseFrames(turn converse.Turn) []byte {
 		s.end(s.index)
 	}
 	for k := s.unknown.next(); k >= 0; k = s.unknown.next() {
-		s.end(k)
+		if s.unknown.opens(k) {
+			s.end(k)
+			continue
+		}
+		s.again(s.unknown.upTo(k, s.index)) // the end of a block that is none would be an empty text
 	}
 	s.again(s.unknown.list)
 	stop, metadata := closing(turn)

@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"investigator/internal/converse"
@@ -69,6 +70,14 @@ func (u *unknownEvents) next() int {
 		}
 	}
 	return -1
+}
+
+// opens reports whether readers make a block of the events that name one: an
+// event of a kind that they do not know makes none.
+func (u *unknownEvents) opens(block int) bool {
+	return slices.ContainsFunc(u.list, func(e unknown) bool {
+		return e.block == block && (e.kind == "contentBlockStart" || e.kind == "contentBlockDelta")
+	})
 }
 
 // upTo takes the events away that come with a block, numbered anew as it is
