@@ -9,6 +9,7 @@ import (
 	"investigator/internal/report"
 )
 
+// printForked says what became of a fork.
 func printForked(p *report.Printer, o proxyOptions, f *proxy.Forked) {
 	for _, n := range f.Notes {
 		p.Line(report.Dim, "note: %s", n)
@@ -39,6 +40,9 @@ func (o proxyOptions) goOn() string {
 		if flag.value != "" {
 			words = append(words, flag.name, shellQuote(flag.value))
 		}
+	}
+	for _, tape := range o.replay {
+		words = append(words, "--replay", shellQuote(tape))
 	}
 	if p := o.patch.words(); p != "" {
 		words = append(words, p)
