@@ -104,13 +104,17 @@ func (f *forking) own(c *call) *call {
 }
 
 // expects reports whether the forked tape holds the answer to a request.
-func (f *forking) expects(c *call) bool {
+func (f *forking) expects(c *call) bool { return f.waits(c, true) }
+
+// waits reports whether the forked tape, or one beside it, holds the answer to a
+// request.
+func (f *forking) waits(c *call, forked bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if t := f.retried(c); t != nil {
-		return t.tape == f.tapes[0]
+		return (t.tape == f.tapes[0]) == forked
 	}
-	return slices.ContainsFunc(f.byKey[c.key], func(t *taped) bool { return !t.used && t.tape == f.tapes[0] })
+	return slices.ContainsFunc(f.byKey[c.key], func(t *taped) bool { return !t.used && (t.tape == f.tapes[0]) == forked })
 }
 
 // begins reports whether a request is the first of the run that is forked at its
@@ -182,15 +186,7 @@ func (f *forking) stranger(c *call) bool {
 // another conversation's, whatever its prompt: it goes on from one that was
 // answered, or a tape beside the forked one waits for it.
 func (f *forking) known(c *call) bool {
-	if slices.ContainsFunc(c.sums, func(s ledger.Sum) bool { return f.others.told[s] }) {
-		return true
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if t := f.retried(c); t != nil {
-		return t.tape != f.tapes[0]
-	}
-	return slices.ContainsFunc(f.byKey[c.key], func(t *taped) bool { return !t.used && t.tape != f.tapes[0] })
+	return slices.ContainsFunc(c.sums, func(s ledger.Sum) bool { return f.others.told[s] }) || f.waits(c, false)
 }
 
 // aside answers a call that is not of the forked run.

@@ -166,7 +166,7 @@ func (f *forking) next(sent *call) reply {
 		return func(_ context.Context, w *writer) { f.answer(c, t, w) }
 	case t.index > f.at:
 		d := Divergence{Cassette: f.o.Parent.Name(), Event: t.seq, Type: ledger.ModelResponded, Cause: fmt.Sprintf("the request comes after event %d, which is to be patched and was not asked for", f.o.Patch.At)}
-		return func(_ context.Context, w *writer) { f.unplaced(c, w, d) }
+		return f.unplacing(c, d)
 	}
 	f.came = true
 	return f.fork(c)
@@ -185,7 +185,7 @@ func (f *forking) fork(c *call) reply {
 	}
 	f.passed, f.out.Reached, f.root = true, true, f.rootOf(c)
 	if f.onTurn() && !f.wholeTurn() {
-		return f.turned(patched)
+		return f.turned
 	}
 	return f.ask(patched)
 }
@@ -194,12 +194,12 @@ func (f *forking) fork(c *call) reply {
 func (f *forking) after(c, sent *call) reply {
 	switch {
 	case f.onTurn() && !f.wholeTurn() && c.key == f.root.key:
-		return f.turned(c) // the client tries again
+		return f.turned // the client tries again
 	case f.side(c), !f.belongs(c) && (f.stranger(c) || f.known(f.patch(sent))):
 		return f.aside(sent)
 	case !f.belongs(c):
 		d := Divergence{Cassette: f.o.Parent.Name(), Cause: "the request does not go on from the fork point's, so the patch has no place in it"}
-		return func(_ context.Context, w *writer) { f.unplaced(c, w, d) }
+		return f.unplacing(c, d)
 	}
 	patched, err := f.patchedCall(c)
 	if err != nil {
@@ -213,14 +213,14 @@ func (f *forking) ask(c *call) reply {
 	if f.inserted != nil {
 		told := f.told
 		with, lacks, err := f.insert(c)
-		switch {
-		case err != nil && f.told != told: // what it was to record is not
-			f.breakOff(err)
+		if err != nil {
+			if f.told != told { // what it was to record is not
+				f.breakOff(err)
+			}
 			return f.failing(c, err)
-		case err != nil:
-			return f.failing(c, err)
-		case lacks != nil:
-			return func(_ context.Context, w *writer) { f.unplaced(c, w, *lacks) }
+		}
+		if lacks != nil {
+			return f.unplacing(c, *lacks)
 		}
 		c = with
 	}
@@ -233,6 +233,10 @@ func (f *forking) ask(c *call) reply {
 	}
 }
 
+func (f *forking) unplacing(c *call, d Divergence) reply {
+	return func(_ context.Context, w *writer) { f.unplaced(c, w, d) }
+}
+
 func (f *forking) refusal(c *call, d Divergence) reply {
 	return func(_ context.Context, w *writer) { f.refuse(c, w, d) }
 }
@@ -241,8 +245,10 @@ func (f *forking) failing(c *call, err error) reply {
 	return func(_ context.Context, w *writer) { f.trouble(c, err, w) }
 }
 
-func (f *forking) turned(c *call) reply {
-	return func(_ context.Context, w *writer) { f.patchedTurn(c, nil, w) }
+// turned serves the edited answer.
+func (f *forking) turned(_ context.Context, w *writer) {
+	f.p.o.Notify(Note{"forked", fmt.Sprintf("event %d is patched", f.o.Patch.At)})
+	w.whole(f.given.status, f.given.header, f.given.body)
 }
 
 // trouble refuses a call for a reason of our own. The same one is told once,
@@ -352,16 +358,6 @@ func (f *forking) placeOf(c *call) string {
 		return x.URL
 	}
 	return "https://model.invalid" + c.Route.Path
-}
-
-// patchedTurn serves the edited answer.
-func (f *forking) patchedTurn(c *call, err error, w *writer) {
-	if err != nil {
-		f.trouble(c, err, w)
-		return
-	}
-	f.p.o.Notify(Note{"forked", fmt.Sprintf("event %d is patched", f.o.Patch.At)})
-	w.whole(f.given.status, f.given.header, f.given.body)
 }
 
 // goOn forwards a request of the fork.

@@ -13,8 +13,8 @@ import (
 )
 
 // patched is what a fork did to the requests of its run: it edited how the run
-// begins or a tool result, or inserted calls. The agent still sends its own history, so it is
-// done again on the way to the tape.
+// begins or a tool result, or inserted calls. The agent still sends its own
+// history, so it is done again on the way to the tape.
 type patched struct {
 	from      int                // index of the first call whose request has it
 	start     *restart           // nil where the beginning was not edited
