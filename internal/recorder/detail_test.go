@@ -79,6 +79,20 @@ func troubled(last edge.Return) edge.Edge {
 	})
 }
 
+// inMemory begins a run whose recording is in memory.
+func inMemory(t testing.TB) (*recorder.Writer, loop.State, ledger.Event) {
+	t.Helper()
+	w, err := recorder.NewMemory(recordertest.Header())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, first, err := loop.New(recordertest.Start())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, s, first
+}
+
 func TestRareEventsAreGivenBack(t *testing.T) {
 	for name, last := range map[string]edge.Return{
 		"refused":        failed("AccessDeniedException", "no", 403, wireOf(403, []byte(`{"message":"no"}`), "application/json", "")),
@@ -89,14 +103,7 @@ func TestRareEventsAreGivenBack(t *testing.T) {
 		"patched answer": {Origin: edge.Patched, Body: []byte(streamed), Wire: wireOf(200, []byte(`{"other":1}`), "text/plain", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := recorder.NewMemory(recordertest.Header())
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, first, err := loop.New(recordertest.Start())
-			if err != nil {
-				t.Fatal(err)
-			}
+			w, s, first := inMemory(t)
 			run := taken{events: []ledger.Event{first}}
 			if _, err := loop.Run(t.Context(), s, troubled(last), sinkOf(&run, w)); err != nil {
 				t.Fatal(err)
@@ -144,14 +151,7 @@ func TestRareEventsAreGivenBack(t *testing.T) {
 // An event stream is stored as it came; the event is read from it, not stored
 // beside it.
 func TestStreamsAreStoredOnce(t *testing.T) {
-	w, err := recorder.NewMemory(recordertest.Header())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, _, err := loop.New(recordertest.Start())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, s, _ := inMemory(t)
 	e := edge.Func(func(context.Context, edge.Call) (edge.Return, error) {
 		return edge.Return{Origin: edge.Live, Body: []byte(streamed), Wire: wireOf(200, stream(), "application/vnd.amazon.eventstream", "")}, nil
 	})
@@ -308,14 +308,7 @@ func TestErrorTexts(t *testing.T) {
 func TestGivenIsKept(t *testing.T) {
 	given := wireOf(200, []byte(`{"choices": []}`), "application/json", "")
 	given.Given = true
-	w, err := recorder.NewMemory(recordertest.Header())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, _, err := loop.New(recordertest.Start())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, s, _ := inMemory(t)
 	if _, err := loop.Run(t.Context(), s, troubled(edge.Return{Origin: edge.Patched, Body: []byte(streamed), Wire: given}), w); err != nil {
 		t.Fatal(err)
 	}

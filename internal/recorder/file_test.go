@@ -196,14 +196,7 @@ func TestWriterRefusesASecretInPieces(t *testing.T) {
 
 // A line with a secret is refused, and the recording goes on without it.
 func TestWriterRefusesSecrets(t *testing.T) {
-	w, err := recorder.NewMemory(recordertest.Header())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, _, err := loop.New(recordertest.Start())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, s, _ := inMemory(t)
 	body := []byte(`{"output":{"message":{"content":[{"text":"key AKIAIOSFODNN7EXAMPLE"}],"role":"assistant"}},"stopReason":"end_turn"}`)
 	ret := edge.Return{Body: body, Origin: edge.Live}
 	_, events, err := s.Apply(ret)

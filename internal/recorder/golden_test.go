@@ -6,7 +6,6 @@ import (
 	"investigator/internal/edge"
 	"investigator/internal/ledger"
 	"investigator/internal/loop"
-	"investigator/internal/recorder"
 	"investigator/internal/recorder/recordertest"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,14 +51,7 @@ func TestBytesOfRecordings(t *testing.T) {
 // more what went over the wire, and one of frames.
 func recordTroubled(t *testing.T) []byte {
 	t.Helper()
-	w, err := recorder.NewMemory(recordertest.Header())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, _, err := loop.New(recordertest.Start())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, s, _ := inMemory(t)
 	last := edge.Return{Origin: edge.Patched, Body: []byte(streamed), Wire: wireOf(200, []byte(`{"other":1}`), "text/plain", "it broke off\n")}
 	if _, err := loop.Run(t.Context(), s, troubled(last), w); err != nil {
 		t.Fatal(err)
