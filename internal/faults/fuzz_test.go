@@ -160,6 +160,8 @@ func FuzzCheckConversation(f *testing.F) {
 func FuzzQuick(f *testing.F) {
 	for _, seed := range []string{
 		asks("a", "b"), results("a", "b"), `{"content":[{"toolUse":{"toolUseId":"s","type":"server_tool_use"}},{"text":"x"}],"role":"assistant"}`,
+		`{"content":[{"toolUse":{"toolUseId":"a"}},{"ToolUse":{"toolUseId":"b"}}],"role":"assistant"}`,
+		`{"content":[{"toolUse":{"ToolUseId":"b","toolUseId":"a"}}],"role":"assistant"}`,
 		`{"content":null,"role":"user"}`, `{"content":[{"toolResult":null}],"role":"user"}`, `{"op":"set","path":"/a\\b","value":null}`, `{"from":"/a","op":"move","path":""}`,
 		`{"pos":0,"result":[1.0],"status":"error","tool":"now","turn":2}`, `{"pos":1e2,"result":null}`, `{"Pos":1,"turn":"x"}`,
 	} {

@@ -138,8 +138,14 @@ func (m *message) quickBlock(content []byte, pos int) int {
 		case "toolResult":
 			return members == 1 && m.quickTied(content, value, false)
 		}
-		return members == 1
+		return members == 1 && !foldsTo(kind, "toolUse", "toolResult")
 	})
+}
+
+// foldsTo reports whether encoding/json takes a name for one of those given,
+// which it compares without regard to case.
+func foldsTo(name []byte, names ...string) bool {
+	return slices.ContainsFunc(names, func(s string) bool { return bytes.EqualFold(name, []byte(s)) })
 }
 
 // quickTied takes a call or a result.
@@ -153,6 +159,8 @@ func (m *message) quickTied(content []byte, at place, isCall bool) bool {
 			plain = ok
 		case "type":
 			t.Type, ok = ledger.PlainString(content[value.start:value.end])
+		default:
+			ok = !foldsTo(name, "toolUseId", "type")
 		}
 		return ok
 	})
