@@ -30,8 +30,12 @@ type Asked struct {
 }
 
 // ReadRequest reads a request's body. The error says that it is no JSON object.
-func ReadRequest(r Route, body []byte) (Asked, error) {
-	canon, err := ledger.Canon(body)
+func ReadRequest(r Route, body []byte) (Asked, error) { return ReadRequestInto(nil, r, body) }
+
+// ReadRequestInto is ReadRequest with memory for the canonical body, which is
+// used where it is large enough: what is returned stands there then.
+func ReadRequestInto(memory []byte, r Route, body []byte) (Asked, error) {
+	canon, err := ledger.AppendCanon(memory[:0], body)
 	if err != nil {
 		return Asked{}, fmt.Errorf("read request body: %w", err)
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ type call struct {
 	foreign.Asked
 	arrival
 	raw    []byte
+	memory *memory     // that raw stands in; nil where the call keeps its own
 	header http.Header // nil when the call is over
 
 	sums    []ledger.Sum
@@ -57,7 +59,12 @@ func (c *call) read() error {
 
 // parse is read without a look at what the call means.
 func (c *call) parse() error {
-	a, err := foreign.ReadRequest(c.Route, c.raw)
+	var room []byte
+	if c.memory != nil {
+		c.memory.canon = slices.Grow(c.memory.canon[:0], len(c.raw))
+		room = c.memory.canon
+	}
+	a, err := foreign.ReadRequestInto(room, c.Route, c.raw)
 	if err == nil {
 		c.Asked = a
 	}

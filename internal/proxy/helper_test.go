@@ -58,6 +58,9 @@ func start(t testing.TB, o Options) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if p.lender != nil {
+		p.lender.gone = scribble
+	}
 	l, err := Listen("127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +80,17 @@ func start(t testing.TB, o Options) *running {
 		_, _ = p.Close() // by a test that ended without, so that nothing is written into a folder that goes
 	})
 	return r
+}
+
+// scribble spoils memory that was given back, so that a part of it that somebody
+// held on to shows.
+func scribble(m *memory) {
+	for _, text := range [][]byte{m.raw, m.canon} {
+		text = text[:cap(text)]
+		for i := range text {
+			text[i] = '#'
+		}
+	}
 }
 
 // end closes the proxy and returns what it saw.

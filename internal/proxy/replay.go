@@ -160,14 +160,16 @@ func (m *replaying) serve(_ context.Context, c *call, w *writer) {
 	if !m.p.parsed(c, w) {
 		return
 	}
+	lent := c.memory
 	m.identify(c)
 	c = m.patch(c)
 	found, d := m.take(c)
 	if found == nil {
-		m.refuse(c, w, d)
+		m.refuse(c, w, d) // parts of the request are shown in the end
 		return
 	}
 	m.answer(c, found, w)
+	m.p.lender.giveBack(lent)
 }
 
 // patch is the request as a fork's model got it, where a tape is a fork that

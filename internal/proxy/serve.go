@@ -28,6 +28,7 @@ type Proxy struct {
 	mode   mode
 	serial atomic.Int64 // of request ids
 	calls  atomic.Int64
+	lender *lender // nil where more is kept of calls than their answers tell
 }
 
 // New makes a proxy. The error says what the options lack.
@@ -48,6 +49,7 @@ func New(o Options) (*Proxy, error) {
 		p.mode = reading{p, p.mode}
 	case len(o.Replay) > 0:
 		p.mode, err = newReplaying(p)
+		p.lender = new(lender)
 	default:
 		err = errors.New("make proxy: expected a place to record, cassettes to replay or a fork, found none")
 	}
@@ -67,13 +69,18 @@ func (p *Proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			"investigator proxy: %s %s is no operation it records; it knows Converse, ConverseStream, InvokeModel, InvokeModelWithResponseStream, CountTokens, ApplyGuardrail, /openai/v1/chat/completions and /anthropic/v1/messages", r.Method, r.URL.EscapedPath()))
 		return
 	}
-	body, err := readAll(make([]byte, 0, min(max(r.ContentLength, 0), maxBody)+1), http.MaxBytesReader(rw, r.Body, maxBody))
+	m := p.lender.lend(int(min(max(r.ContentLength, 0), maxBody)) + 1)
+	body, err := readAll(m.raw, http.MaxBytesReader(rw, r.Body, maxBody))
 	w.ready = time.Now().Add(waitFor(r.Header))
 	if err != nil {
 		w.fail(foreign.Asked{Route: route}, http.StatusBadRequest, "ValidationException", "investigator proxy: read request body: "+err.Error())
 		return
 	}
-	p.mode.serve(r.Context(), &call{Asked: foreign.Asked{Route: route}, arrival: arrived(route, r.Header, p.o.Now()), raw: body, header: r.Header}, w)
+	c := &call{Asked: foreign.Asked{Route: route}, arrival: arrived(route, r.Header, p.o.Now()), raw: body, header: r.Header}
+	if p.lender != nil {
+		m.raw, c.memory = body, m
+	}
+	p.mode.serve(r.Context(), c, w)
 }
 
 // parsed reads a call, or refuses one that is no request.
