@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -61,8 +62,33 @@ func scan(padded []byte) (layout, error) {
 }
 
 // split cuts b into lines without their newlines. A last line may lack its own.
+// Of a large text several parts, which end where a line does, are cut at once.
 func split(b []byte) [][]byte {
-	texts := make([][]byte, 0, bytes.Count(b, []byte("\n"))+1)
+	workers := min(runtime.GOMAXPROCS(0), 1+len(b)/splitBytes)
+	parts := make([][][]byte, workers)
+	var group sync.WaitGroup
+	for n := range workers {
+		end := len(b) / (workers - n)
+		if i := bytes.IndexByte(b[end:], '\n'); i >= 0 {
+			end += i + 1
+		} else {
+			end = len(b)
+		}
+		part := b[:end]
+		group.Go(func() { parts[n] = lines(part) })
+		b = b[end:]
+	}
+	group.Wait()
+	return slices.Concat(parts...)
+}
+
+// splitBytes is how much text keeps a processor busy for longer than it takes
+// to ask another for help.
+const splitBytes = 1 << 20
+
+// lines is split by one.
+func lines(b []byte) [][]byte {
+	var texts [][]byte
 	for len(b) > 0 {
 		var text []byte
 		text, b, _ = cut(b)
