@@ -27,13 +27,15 @@ import (
 const (
 	reverseVariable = "INVESTIGATOR_BENCH_REVERSE"
 	addressVariable = "INVESTIGATOR_BENCH_ADDRESS" // where it listens; unset: a free port
+	appendVariable  = "INVESTIGATOR_BENCH_APPEND"  // a file that it appends all bodies to, durably; unset: none
 )
 
 // reverse is httputil.ReverseProxy, which reads the request first: without that
 // it loses answers of an upstream that is quick (golang/go#40747). Pieces of an
 // answer whose length is not known it flushes at once, as with FlushInterval -1;
-// with that it would flush the others too, which takes time.
-func reverse(ctx context.Context, target, addr string) error {
+// with that it would flush the others too, which takes time. Where it appends to
+// a file, it passes an answer on when it is on the disk.
+func reverse(ctx context.Context, target, addr, file string) error {
 	u, err := url.Parse(target)
 	if err != nil {
 		return err
@@ -42,18 +44,31 @@ func reverse(ctx context.Context, target, addr string) error {
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(u) },
 		Transport: &http.Transport{MaxIdleConnsPerHost: 512},
 	}
+	type body struct{} // the request's, in its context
+	if file != "" {
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		a := &appender{file: f}
+		rp.ModifyResponse = func(r *http.Response) error { return a.keep(r.Request.Context().Value(body{}).([]byte), r) }
+	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "listening on http://%s\n", l.Addr())
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := make([]byte, max(r.ContentLength, 0))
-		if _, err := io.ReadFull(r.Body, body); err != nil {
+		text := make([]byte, max(r.ContentLength, 0))
+		if _, err := io.ReadFull(r.Body, text); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		if file != "" {
+			r = r.WithContext(context.WithValue(r.Context(), body{}, text))
+		}
 		rp.ServeHTTP(w, r)
 	})}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // ends Serve
@@ -68,7 +83,7 @@ func reverse(ctx context.Context, target, addr string) error {
 func reverseMain(target string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := reverse(ctx, target, cmp.Or(os.Getenv(addressVariable), "127.0.0.1:0")); err != nil {
+	if err := reverse(ctx, target, cmp.Or(os.Getenv(addressVariable), "127.0.0.1:0"), os.Getenv(appendVariable)); err != nil {
 		fmt.Fprintf(os.Stderr, "bench: reverse proxy: %v\n", err)
 		return exitError
 	}

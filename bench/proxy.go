@@ -97,9 +97,9 @@ func (c *contest) folder() (string, error) {
 }
 
 // reverse starts the reverse proxy.
-func (c *contest) reverse(ctx context.Context) (*child, error) {
+func (c *contest) reverse(ctx context.Context, more ...string) (*child, error) {
 	cmd := exec.CommandContext(ctx, c.self)
-	cmd.Env = cleanEnvironment(reverseVariable + "=" + c.up.url())
+	cmd.Env = cleanEnvironment(append(more, reverseVariable+"="+c.up.url())...)
 	return startChild(ctx, "the reverse proxy", "", cmd)
 }
 
@@ -177,7 +177,7 @@ func (c *contest) flow(ctx context.Context, run string, order []int) func(string
 
 // rates are calls a second, one figure a round.
 type rates struct {
-	reverse, reverseEnded, recording, sustained, durable, replay, loading, mitm figures
+	reverse, reverseEnded, recording, sustained, appending, durable, replay, loading, mitm figures
 }
 
 // race measures bursts of calls through each proxy in turn.
@@ -202,6 +202,7 @@ func (c *contest) race(ctx context.Context) error {
 		c.add(paired("recording", perSecond, r.recording, other.name+" -w", r.mitm, 0, 7))
 	}
 	c.add(paired("recording, durable before an answer's last byte", perSecond, r.durable, against, r.reverse, 0, 0.75),
+		paired("the same", perSecond, r.durable, "ReverseProxy, all bodies as they are appended to a file, durably", r.appending, 0, 0),
 		paired("replay of these calls, in any order", perSecond, r.replay, against, r.reverse, 0, 2),
 		row{What: "its start, with " + thousands(c.warm+c.burst) + " calls on tape", Ours: quantity{r.loading.middle(), nanoseconds}})
 	return nil
@@ -221,6 +222,10 @@ func (c *contest) ourRound(ctx context.Context, n int, r *rates) error {
 		return err
 	}
 	r.recording, r.sustained = append(r.recording, behind.rate()), append(r.sustained, behind.sustained())
+	if m, err = c.appendRound(ctx, warm, c.flow(ctx, "bench", order)); err != nil {
+		return err
+	}
+	r.appending = append(r.appending, m.rate())
 	durable, discard, err := c.recordRound(ctx, order, "--durable")
 	if err != nil {
 		return err
@@ -241,6 +246,26 @@ func (c *contest) ourRound(ctx context.Context, n int, r *rates) error {
 		return fmt.Errorf("replay: expected %d calls served, found %d, error %v", c.warm+c.burst, got.Served, err)
 	}
 	return os.RemoveAll(tape)
+}
+
+// appendRound measures the reverse proxy that appends to a file, and checks that
+// all bodies are there.
+func (c *contest) appendRound(ctx context.Context, warm, run func(string) burst) (measured, error) {
+	folder, err := c.folder()
+	if err != nil {
+		return measured{}, err
+	}
+	file := filepath.Join(folder, "bodies")
+	rev, err := c.reverse(ctx, appendVariable+"="+file)
+	m, err := through(rev, err, warm, run)
+	if err != nil {
+		return m, err
+	}
+	want := int64(c.warm+m.calls) * (askBytes + answerBytes)
+	if info, err := os.Stat(file); err != nil || info.Size() != want {
+		return m, fmt.Errorf("%s: expected %d bytes in its file, found %v, error %v", rev.what, want, info, err)
+	}
+	return m, os.RemoveAll(folder)
 }
 
 // recordRound measures a recording proxy and checks what it wrote.
