@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"investigator/internal/bedrock"
 	"investigator/internal/faults"
 	"investigator/internal/foreign"
 	"investigator/internal/proxy"
@@ -116,8 +117,10 @@ func proxyOptionsOf(c *cli.Context) (proxyOptions, error) {
 // proxied is a proxy ready to serve.
 type proxied struct {
 	*proxy.Proxy
-	signs string // who pays, for the first line
-	doing string
+	signs  string // who pays, for the first line
+	shared bool   // it signs with what its environment holds, where an agent finds it as well
+	doing  string
+	lacks  string // what to do where the upstream will refuse most calls
 }
 
 func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) {
@@ -150,12 +153,23 @@ func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) 
 		p.doing = "replaying " + strings.Join(o.replay, ", ") + ", offline"
 	}
 	if o.record != "" || o.fork != "" && o.mode == "live" {
-		if po.Upstream, p.signs, err = upstreamOf(ctx, o); err != nil {
+		if po.Upstream, err = upstreamOf(ctx, o); err != nil {
 			return nil, err
+		}
+		p.signs = signs(po.Upstream)
+		if b, is := po.Upstream.(*proxy.Bedrock); is {
+			p.shared, p.lacks = b.Credentials() && o.profile == "", b.Lacks()
 		}
 	}
 	p.Proxy, err = proxy.New(po)
 	return p, err
+}
+
+// warn says before anything runs why calls will be refused.
+func (p *proxied) warn(notes *report.Printer) {
+	if p.lacks != "" {
+		notes.Line(report.Yellow, "%s", p.lacks)
+	}
 }
 
 // tell prints what happens while it happens.
@@ -172,15 +186,23 @@ func (sh *shell) tell(quiet bool) func(proxy.Note) {
 	}
 }
 
-func upstreamOf(ctx context.Context, o proxyOptions) (proxy.Upstream, string, error) {
+func upstreamOf(ctx context.Context, o proxyOptions) (proxy.Upstream, error) {
 	if o.upstream == "rule" {
-		return proxy.RuleUpstream{}, "answers come from the rule model", nil
+		return proxy.RuleUpstream{}, nil
 	}
 	b, err := proxy.NewBedrock(ctx, proxy.BedrockOptions{URL: o.upstream, Region: o.region, Profile: o.profile})
-	if err != nil {
-		return nil, "", err
+	var setup *bedrock.SetupError
+	if err == nil || errors.As(err, &setup) { // which has a hint of its own
+		return b, err
 	}
-	return b, "signing " + b.Signs(), nil
+	return nil, hint(err, "set AWS_REGION or --region for Bedrock itself; --upstream takes an https URL, http on this machine, or rule for the offline rule model")
+}
+
+func signs(u proxy.Upstream) string {
+	if b, is := u.(*proxy.Bedrock); is {
+		return "signing " + b.Signs()
+	}
+	return "answers come from the rule model"
 }
 
 // isFile tells the name of one cassette from that of a folder.
@@ -367,6 +389,7 @@ func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
 	if p.signs != "" {
 		notes.Line(report.Dim, "%s", p.signs)
 	}
+	p.warn(notes)
 	notes.Line(report.Dim, "export AWS_ENDPOINT_URL_BEDROCK_RUNTIME=http://%s", l.Addr())
 	serveErr := proxy.Serve(ctx, l, p)
 	result, err := p.Close()
