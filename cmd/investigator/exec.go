@@ -42,12 +42,13 @@ with its own. Where it finds no region it gets --region, or us-east-1.`,
 			if err != nil {
 				return err
 			}
-			return execute(c.Context, sh, o, c.Args().Slice())
+			o.command = c.Args().Slice()
+			return execute(c.Context, sh, o)
 		},
 	}
 }
 
-func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) error {
+func execute(ctx context.Context, sh *shell, o proxyOptions) error {
 	p, err := newProxy(ctx, sh, o)
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) e
 	go func() { served <- proxy.Serve(serving, l, p) }()
 	own := proxy.FindAgentConfig(ctx)
 	own.Credentials = own.Credentials || p.shared
-	code, runErr := runCommand(ctx, sh, command, childEnv(os.Environ(), "http://"+l.Addr().String(), own, o.region))
+	code, runErr := runCommand(ctx, sh, o.command, childEnv(os.Environ(), "http://"+l.Addr().String(), own, o.region))
 	stop()
 	serveErr := <-served
 	result, err := p.Close()

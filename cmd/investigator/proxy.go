@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,47 +72,6 @@ func proxyFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "durable", Usage: "with --record: hold the end of each answer back until it is on the disk"},
 		jsonFlag(),
 	}
-}
-
-type proxyOptions struct {
-	addr, token                                        string
-	listen                                             bool
-	record, fork, mode, out, upstream, region, profile string
-	replay                                             []string
-	at                                                 int
-	strict, durable, json                              bool
-	patch                                              patchOptions
-}
-
-func proxyOptionsOf(c *cli.Context) (proxyOptions, error) {
-	o := proxyOptions{
-		addr: c.String("addr"), token: c.String("token"), listen: c.Bool("listen"), record: c.String("record"), replay: c.StringSlice("replay"),
-		fork: c.String("fork"), at: c.Int("at"), mode: c.String("mode"), out: c.String("out"), upstream: c.String("upstream"),
-		region: c.String("region"), profile: c.String("profile"), strict: c.Bool("strict"), durable: c.Bool("durable"), json: c.Bool("json"),
-		patch: patchOptionsOf(c),
-	}
-	if o.mode == "resample" {
-		o.mode = "live"
-	}
-	given := 0
-	for _, is := range []bool{o.record != "", len(o.replay) > 0 && o.fork == "", o.fork != ""} {
-		if is {
-			given++
-		}
-	}
-	switch {
-	case given != 1:
-		return o, usagef("investigator proxy --record cassettes/", "expected one of --record, --replay and --fork, found %d", given)
-	case o.fork != "" && !c.IsSet("at"):
-		return o, usagef("investigator show CASSETTE lists the events; then --at SEQ", "--at: expected the event to change, found none")
-	case o.fork == "" && (c.IsSet("at") || !o.patch.none()):
-		return o, usagef("investigator proxy --fork CASSETTE --at SEQ", "--at and patches go with --fork")
-	case o.mode != "halt" && o.mode != "live":
-		return o, usagef("--mode halt or --mode live", "--mode: expected halt or live, found %q", o.mode)
-	case o.listen && o.token == "":
-		return o, usagef("--token SECRET", "--listen: expected a --token, because whoever reaches the port spends on your account")
-	}
-	return o, nil
 }
 
 // proxied is a proxy ready to serve.
@@ -195,7 +155,10 @@ func upstreamOf(ctx context.Context, o proxyOptions) (proxy.Upstream, error) {
 	if err == nil || errors.As(err, &setup) { // which has a hint of its own
 		return b, err
 	}
-	return nil, hint(err, "set AWS_REGION or --region for Bedrock itself; --upstream takes an https URL, http on this machine, or rule for the offline rule model")
+	if o.upstream != "" {
+		return nil, usagef("--upstream takes an https URL, http on this machine, or rule for the offline rule model; without it calls go to Bedrock in the region", "--upstream: %s", err)
+	}
+	return nil, hint(err, "set AWS_REGION or --region; or try it without an account: --upstream rule")
 }
 
 func signs(u proxy.Upstream) string {
@@ -217,7 +180,7 @@ func recordFolder(target string) (string, error) {
 		target = filepath.Dir(target)
 	}
 	if err := os.MkdirAll(target, 0o777); err != nil {
-		return "", fmt.Errorf("make folder for cassettes: %w", err)
+		return "", hint(fmt.Errorf("make folder for cassettes: %w", err), "--record takes a folder, or the name of one file, which ends in .yaml")
 	}
 	return target, nil
 }
@@ -316,6 +279,9 @@ func foreignCassettes(names []string) ([]*recorder.Cassette, error) {
 		if err != nil {
 			return nil, err
 		}
+		if c.Foreign() == nil {
+			return nil, usagef("investigator replay "+shellQuote(name), "%s is a run of investigator's own loop", name)
+		}
 		out = append(out, c)
 	}
 	return out, nil
@@ -347,7 +313,7 @@ func forkPlan(sh *shell, o proxyOptions) (*proxy.ForkOptions, error) {
 		return nil, err
 	}
 	if c.Foreign() == nil {
-		return nil, usagef(fmt.Sprintf("investigator fork --at %d %s", o.at, o.fork), "%s is a run of investigator's own loop", o.fork)
+		return nil, usagef(fmt.Sprintf("investigator fork --at %d %s", o.at, shellQuote(o.fork)), "%s is a run of investigator's own loop", o.fork)
 	}
 	events, err := c.Events()
 	if err != nil {
@@ -382,7 +348,7 @@ func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
 	}
 	l, err := proxy.Listen(o.addr, o.listen)
 	if err != nil {
-		return hint(err, "another proxy may be running; --addr 127.0.0.1:0 takes a free port")
+		return listenProblem(err)
 	}
 	notes := sh.notes()
 	notes.Line(report.Bold, "listening on http://%s: %s", l.Addr(), p.doing)
@@ -399,6 +365,14 @@ func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
 		printProxied(sh.printer(), o, result)
 	}
 	return proxyEnd(exitDone, result, errors.Join(serveErr, err)) // being interrupted is how a proxy ends
+}
+
+func listenProblem(err error) error {
+	var addr *net.AddrError
+	if errors.As(err, &addr) {
+		return usagef("--addr "+proxyAddr+" is the default, and port 0 takes a free one; --listen with --token SECRET opens an address to others", "--addr: %s", err)
+	}
+	return hint(err, "the port may be taken, by another proxy perhaps; --addr 127.0.0.1:0 takes a free one")
 }
 
 // proxyEnd is how a proxy ends whose result was printed, with the status of the
@@ -441,6 +415,12 @@ func printProxied(p *report.Printer, o proxyOptions, r proxy.Result) {
 	}
 	for _, t := range r.Troubles {
 		p.Line(report.Yellow, "trouble: %s", t)
+	}
+	if a := r.Away; a != nil {
+		p.Line(report.Yellow, "turned away: %s, the first: %s", report.Count(a.Count, "request"), a.First)
+	}
+	if r.Calls == 0 && r.Away == nil {
+		p.Line(report.Yellow, "no call came: the agent's client may not read the variable that points it here, or its code names an endpoint; docs/proxy.md has a block for each client")
 	}
 	p.Line(report.Dim, "%s", report.Count(int(r.Calls), "call"))
 }
