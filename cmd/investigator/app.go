@@ -85,11 +85,25 @@ func noVerb(c *cli.Context) error {
 		return cli.ShowAppHelp(c)
 	}
 	name := c.Args().First()
+	if name == "help" { // which every other program has
+		return help(c, c.Args().Get(1))
+	}
 	hint := "investigator --help lists the verbs"
 	if s := cli.SuggestCommand(c.App.Commands, name); s != "" && !strings.Contains(s, `""`) {
 		hint = s
 	}
 	return usagef(hint, "unknown verb %q", name)
+}
+
+// help shows a verb's --help, or that of all.
+func help(c *cli.Context, verb string) error {
+	if verb == "" {
+		return cli.ShowAppHelp(c)
+	}
+	if c.App.Command(verb) == nil {
+		return usagef("investigator --help lists the verbs", "unknown verb %q", verb)
+	}
+	return cli.ShowCommandHelp(c, verb)
 }
 
 func usageProblem(c *cli.Context, err error, _ bool) error {
