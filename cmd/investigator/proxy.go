@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -81,6 +82,7 @@ type proxied struct {
 	shared bool   // it signs with what its environment holds, where an agent finds it as well
 	doing  string
 	lacks  string // what to do where the upstream will refuse most calls
+	tapes  []*recorder.Cassette
 }
 
 func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) {
@@ -121,7 +123,10 @@ func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) 
 			p.shared, p.lacks = b.Credentials() && o.profile == "", b.Lacks()
 		}
 	}
-	p.Proxy, err = proxy.New(po)
+	p.tapes = po.Replay
+	if p.Proxy, err = proxy.New(po); errors.Is(err, fs.ErrPermission) {
+		err = hint(err, "choose a folder that can be written to")
+	}
 	return p, err
 }
 
@@ -129,6 +134,11 @@ func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) 
 func (p *proxied) warn(notes *report.Printer) {
 	if p.lacks != "" {
 		notes.Line(report.Yellow, "%s", p.lacks)
+	}
+	for _, c := range p.tapes {
+		if !c.Sealed() {
+			notes.Line(report.Yellow, "%s is unfinished, its recording was cut off or goes on: what comes behind its last call diverges", c.Name())
+		}
 	}
 }
 
@@ -302,7 +312,7 @@ func foreignIn(folder string) ([]*recorder.Cassette, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, hint(fmt.Errorf("%s holds no run of a foreign agent", folder), "record one: investigator proxy --record %s", folder)
+		return nil, hint(fmt.Errorf("%s holds no run of a foreign agent", folder), "record one: investigator proxy --record %s", shellQuote(folder))
 	}
 	return out, nil
 }

@@ -30,7 +30,7 @@ func printForked(p *report.Printer, o proxyOptions, f *proxy.Forked) {
 	}
 	if f.Cassette != "" {
 		p.Line(report.Plain, "forked: %s at event %d into %s", f.Parent, f.At, f.Cassette)
-		p.Line(report.Dim, "compare:  investigator diff %s %s", f.Parent, f.Cassette)
+		p.Line(report.Dim, "compare:  investigator diff %s %s", shellQuote(f.Parent), shellQuote(f.Cassette))
 	}
 }
 
