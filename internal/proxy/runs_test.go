@@ -1,12 +1,16 @@
 package proxy
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
@@ -17,6 +21,7 @@ import (
 	"investigator/internal/engine"
 	"investigator/internal/foreign"
 	"investigator/internal/ledger"
+	"investigator/internal/recorder"
 )
 
 // TestSameRequestTwice is case 50: served in order; a third is a miss, unless it
@@ -234,5 +239,42 @@ func TestManyRuns(t *testing.T) {
 		if c := open(t, path); !c.Sealed() {
 			t.Errorf("%s is not sealed", path)
 		}
+	}
+}
+
+// TestWaitsNoLongerThanItShould: a call that may build on an answer under way is
+// passed on after a while, though no other call ends meanwhile, or at once where
+// its client goes away.
+func TestWaitsNoLongerThanItShould(t *testing.T) {
+	for name, c := range map[string]struct{ patience, want time.Duration }{
+		"a patient client":     {time.Hour, maxWaiting},
+		"a client that leaves": {time.Second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &Proxy{o: Options{Now: time.Now, NewRun: func() string { return "00" }, Notify: func(Note) {}}}
+				r := newRuns(p, RecordOptions{Durable: true, Create: func(_ int, h recorder.Header) (*recorder.Writer, error) { return recorder.NewMemory(h) }})
+				first, next := conversation(1, "a").began, conversation(2, "a", "b", "c").began
+				if err := errors.Join(first.read(), next.read()); err != nil {
+					t.Fatal(err)
+				}
+				under, _, err := r.begin(t.Context(), first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), c.patience)
+				defer cancel()
+				began := time.Now()
+				go func() { // so that a call which nothing wakes is no deadlock
+					time.Sleep(2 * time.Hour)
+					r.wake()
+				}()
+				u, retry, err := r.begin(ctx, next)
+				if waited := time.Since(began); u == nil || u == under || retry || err != nil || waited != c.want {
+					t.Errorf("waited %v, expected %v; its own run %v, %v", waited, c.want, u != nil && u != under, err)
+				}
+				time.Sleep(3 * time.Hour)
+			})
+		})
 	}
 }
