@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -123,7 +124,7 @@ func TestNoSecretIsKept(t *testing.T) {
 	}
 }
 
-// allOf is everything a cassette of one call says, without escapes.
+// allOf is everything a cassette of one call says.
 func allOf(t *testing.T, path string) string {
 	t.Helper()
 	c := open(t, path)
@@ -142,21 +143,53 @@ func allOf(t *testing.T, path string) string {
 	for _, e := range events {
 		text += string(e.Data)
 	}
-	return string(withoutEscapes([]byte(text)))
+	return text
 }
 
-// FuzzWithoutEscapes: JSON stays JSON that says the same.
-func FuzzWithoutEscapes(f *testing.F) {
-	f.Add(`{"a\u0041":"\u0022\\u0041\u005c\u00e9\u0000"}`)
-	f.Add(`"\u00`)
-	f.Fuzz(func(t *testing.T, text string) {
-		got := withoutEscapes([]byte(text))
-		var before, after any
-		if json.Unmarshal([]byte(text), &before) != nil {
-			return
-		}
-		if err := json.Unmarshal(got, &after); err != nil || fmt.Sprint(before) != fmt.Sprint(after) {
-			t.Errorf("%q became %q, %v", text, got, err)
-		}
-	})
+// TestNoSecretOfAResultIsKept: a tool may print JSON in which escapes hide a
+// secret. It is removed from the request and from the event that is read from it,
+// and the run goes on.
+func TestNoSecretOfAResultIsKept(t *testing.T) {
+	const calls = `{"output":{"message":{"role":"assistant","content":[{"toolUse":{"toolUseId":"u1","name":"f","input":{}}}]}},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}`
+	for name, printed := range map[string]string{
+		"a sign":   `{"url":"https://b.s3.amazonaws.com/k?X-Amz-Signature\u003dabcdef0123456789"}`,
+		"slashes":  `{"SecretAccessKey":"wJalrXUtnFEMI\/K7MDENG\/bPxRfiCYEXAMPLEKEY"}`,
+		"a letter": `{"id":"\u0041KIAIOSFODNN7EXAMPLE"}`,
+		"deeper":   `{"body":"{\"id\":\"\\u0041KIAIOSFODNN7EXAMPLE\"}"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := recordTo(t, upstreamFunc(func(_ *http.Request, body []byte) (*http.Response, error) {
+				answer := hello
+				if !bytes.Contains(body, []byte("toolResult")) {
+					answer = calls
+				}
+				return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(answer)}), nil
+			}), nil)
+			messages := `{"role":"user","content":[{"text":"hi"}]}`
+			for _, more := range []string{
+				`,{"role":"assistant","content":[{"toolUse":{"toolUseId":"u1","name":"f","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"u1","content":[{"text":` + quoted(printed) + `}]}}]}`,
+				`,{"role":"assistant","content":[{"text":"hello"}]},{"role":"user","content":[{"text":"and?"}]}`,
+				"",
+			} {
+				post(t, p.url, "/model/m/converse", `{"messages":[`+messages+`]}`)
+				messages += more
+			}
+			got := p.end().Recorded
+			if len(got) != 1 {
+				t.Fatalf("recorded %q, expected one run", got)
+			}
+			if kinds := strings.Join(typesOf(t, open(t, got[0])), " "); kinds != "run.started model.responded tool.called tool.returned model.responded model.responded run.finished" {
+				t.Errorf("events: %s", kinds)
+			}
+			text, err := os.ReadFile(got[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range []string{"abcdef0123456789", "K7MDENG", "KIAIOSF"} {
+				if bytes.Contains(text, []byte(part)) {
+					t.Errorf("kept %s: %s", part, text)
+				}
+			}
+		})
+	}
 }

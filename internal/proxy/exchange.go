@@ -197,13 +197,13 @@ func returnOf(c *call, earlier []edge.Attempt, a attempt, origin edge.Origin) ed
 	r := edge.Return{Origin: origin, Wire: &edge.Wire{URL: clean(a.url), Attempts: append(append([]edge.Attempt{}, earlier...), safe)}, At: safe.At, Took: safe.Took}
 	if f := failureOf(c, safe, &r.Body); f != nil {
 		f.Name, f.Message = clean(f.Name), clean(f.Message) // put together from what was escaped
-		if scrub.Find(withoutEscapes(joined(safe.Body))) != "" {
+		if _, n := scrub.JSON(joined(safe.Body)); n > 0 {
 			r.Wire.Attempts[len(earlier)].Body = nil // no answer that could be framed anew
 		}
 		r.Failed, r.Body = true, edge.FailureBody(*f)
 		return r
 	}
-	if text, n := scrub.Scrub(r.Body); n > 0 { // a secret cut in pieces by frames
+	if text, n := scrub.JSON(r.Body); n > 0 { // a secret cut in pieces by frames
 		r.Body = text
 		if e, err := foreign.Encode(c.Asked, text); err == nil {
 			r.Wire.Attempts[len(earlier)].Body = e.Body
