@@ -35,10 +35,11 @@ type taped struct {
 	inserted *foreign.Insertion // what a fork added to its answer
 }
 
-// place says which event a block of a request came from.
+// place says which event a result in a request came from.
 type place struct {
-	message, block, seq int
-	tool                string
+	foreign.Result
+	seq  int
+	tool string
 }
 
 // tape is a cassette being served.
