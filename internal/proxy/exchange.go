@@ -73,22 +73,18 @@ func (a *attempt) pass(ctx context.Context, resp *http.Response, w *writer, befo
 		return
 	}
 	w.head(resp.StatusCode, header)
-	buf := make([]byte, 16<<10)
+	p := passage{attempt: a, w: w, from: resp.Body, buf: make([]byte, 16<<10)}
 	for {
-		n, err := resp.Body.Read(buf)
+		n, err := p.read()
 		if n > 0 {
-			a.keep(buf[:n])
-			_, werr := w.Write(buf[:n])
-			w.flush()
-			if werr != nil {
-				a.gone, a.Err = true, clientGone
-			}
+			p.take(p.buf[:n])
 		}
 		if err == nil && !a.gone {
 			continue
 		}
 		a.ended(ctx, err)
 		before(*a)
+		p.release()
 		if a.Err != "" {
 			panic(http.ErrAbortHandler) // the client must not take a part for the whole
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -225,6 +226,79 @@ func TestDurable(t *testing.T) {
 		post(t, p.url, "/model/m/converse", fmt.Sprintf(`{"messages":[{"role":"user","content":[{"text":"hi %d"}]}]}`, i), RunHeader, "one")
 		if c := open(t, filepath.Join(p.dir, "run-001.yaml")); c.Len() != i+1 {
 			t.Errorf("after call %d: %d interactions on the disk", i+1, c.Len())
+		}
+	}
+}
+
+// streamed is a whole answer of a kind, in two pieces of which the second begins
+// within what says the end.
+type streamed struct{ kind, members, first, last string }
+
+func streams(t *testing.T) map[string]streamed {
+	t.Helper()
+	out := map[string]streamed{}
+	for path, members := range map[string]string{
+		"/model/m/converse-stream": "", "/openai/v1/chat/completions": `"model":"m","stream":true,`,
+		"/anthropic/v1/messages": `"model":"m","stream":true,`, "/model/m/invoke-with-response-stream": `"anthropic_version":"x",`,
+	} {
+		r, _ := foreign.ParseRoute(path)
+		a, err := foreign.ReadRequest(r, []byte(`{`+members+`"messages":[]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := foreign.Encode(a, []byte(hello))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut := len(e.Body) - 40
+		out[path] = streamed{e.ContentType, members, string(e.Body[:cut]), string(e.Body[cut:])}
+	}
+	return out
+}
+
+// TestDurableStreams: clients act on what ends a stream, and wait for no more. It
+// is not passed on before its record is on the disk, unless the upstream leaves
+// the stream open.
+func TestDurableStreams(t *testing.T) {
+	for path, s := range streams(t) {
+		for _, leftOpen := range []bool{false, true} {
+			t.Run(fmt.Sprint(path, " left open ", leftOpen), func(t *testing.T) {
+				read := make(chan struct{})
+				p := recordTo(t, upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+					pr, pw := io.Pipe()
+					go func() {
+						_, _ = io.WriteString(pw, s.first) // a reader that is gone shows below
+						_, _ = io.WriteString(pw, s.last)
+						if leftOpen {
+							<-read
+						} else {
+							time.Sleep(50 * time.Millisecond)
+						}
+						pw.Close()
+					}()
+					return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {s.kind}}, Body: io.NopCloser(pr), ContentLength: -1}, nil
+				}), func(o *RecordOptions) { o.Durable = true })
+				resp, err := http.DefaultClient.Do(request(t, p.url+path, `{`+s.members+`"messages":[{"role":"user","content":"hi"}]}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				want := s.first + s.last
+				got := make([]byte, len(want))
+				if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != want {
+					t.Fatalf("read %q, %v", got, err)
+				}
+				if n := open(t, filepath.Join(p.dir, "run-001.yaml")).Len(); n != 1 && !leftOpen {
+					t.Errorf("the client has all of the answer before its record is on the disk")
+				}
+				close(read)
+				if rest, err := io.ReadAll(resp.Body); len(rest) > 0 || err != nil {
+					t.Errorf("%q after the end, %v", rest, err)
+				}
+				if x, err := open(t, filepath.Join(p.dir, "run-001.yaml")).Interaction(0); err != nil || string(x.Response) != want {
+					t.Errorf("recorded %q, %v", x.Response, err)
+				}
+			})
 		}
 	}
 }
