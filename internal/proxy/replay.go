@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"investigator/internal/converse"
 	"investigator/internal/edge"
@@ -30,6 +31,7 @@ type taped struct {
 	made  bool       // its answer never went over a wire and has to be encoded
 	fails bool       // a failure is what was recorded
 	used  bool
+	at    time.Time // when it was answered last
 
 	hidden   bool               // no agent sees its answer, so none asks again
 	inserted *foreign.Insertion // what a fork added to its answer
@@ -247,6 +249,7 @@ func (m *replaying) take(c *call) (*taped, Divergence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if again := m.retried(c); again != nil {
+		again.at = c.At
 		return again, Divergence{}
 	}
 	var d Divergence
@@ -280,7 +283,7 @@ func (m *replaying) take(c *call) (*taped, Divergence) {
 }
 
 func (m *replaying) use(c *call, t *taped) {
-	t.used = true
+	t.used, t.at = true, c.At
 	m.served++
 	if c.Invocation != "" {
 		m.byCall[c.Invocation] = t
@@ -288,6 +291,8 @@ func (m *replaying) use(c *call, t *taped) {
 }
 
 // retried finds the call that c is another attempt of: it gets the same answer.
+// What a client did not say when the call was recorded is told as it was then, and
+// one that was recorded as the next is served as that.
 func (m *replaying) retried(c *call) *taped {
 	if c.Invocation != "" {
 		if t := m.byCall[c.Invocation]; t != nil && t.key == c.key {
@@ -296,12 +301,14 @@ func (m *replaying) retried(c *call) *taped {
 		return nil
 	}
 	var last *taped
+	more := false
 	for _, t := range m.byKey[c.key] {
 		if t.used && !t.hidden {
 			last = t
 		}
+		more = more || !t.used
 	}
-	if last != nil && (c.Attempt > 1 || m.failed(last)) {
+	if last != nil && (c.Attempt > 1 || m.failed(last) && (!more || c.mayRetry(last.at))) {
 		return last
 	}
 	return nil

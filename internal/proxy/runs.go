@@ -171,7 +171,7 @@ func (u *run) retriedBy(c *call) bool {
 	case u.held == nil || u.busy > 0:
 		return false
 	}
-	return c.Attempt > 1 || c.Invocation == "" && c.At.Sub(u.held.at) < retryWindow
+	return c.Attempt > 1 || c.mayRetry(u.held.at)
 }
 
 // extended finds the run whose last request c's conversation begins with. Where

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,77 @@ func TestRetriesAreAttemptsOfOneCall(t *testing.T) {
 			x, err := c.Interaction(0)
 			if err != nil || len(x.Attempts) != 2 || c.Len() != 1 {
 				t.Errorf("%d interactions, %d attempts, %v; expected 1 and 2", c.Len(), len(x.Attempts), err)
+			}
+		})
+	}
+}
+
+// TestAsksAgainAfterAFailure: the same request that is no attempt of a call that
+// failed is a call of its own, and a replay answers it as that.
+func TestAsksAgainAfterAFailure(t *testing.T) {
+	const body = `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`
+	type asked struct {
+		after time.Duration
+		count string // of retries, as the client says
+		tag   string
+		code  int
+	}
+	for name, c := range map[string]struct {
+		recorded, replayed []asked
+		runs, calls        int
+	}{
+		"attempts that are not counted": {[]asked{{code: 429}, {time.Second, "", "", 429}, {time.Second, "", "", 200}}, []asked{{code: 200}}, 1, 1},
+		"much later": {[]asked{{code: 429}, {time.Second, "", "", 429}, {time.Hour, "", "", 200}},
+			[]asked{{code: 429}, {time.Second, "", "", 429}, {time.Minute, "", "", 429}, {90 * time.Second, "", "", 429}, {time.Hour, "", "", 200}}, 1, 2},
+		"counted from the start": {[]asked{{count: "0", code: 429}, {time.Second, "1", "", 429}, {time.Second, "0", "", 200}},
+			[]asked{{count: "0", code: 429}, {time.Second, "1", "", 429}, {time.Second, "0", "", 200}}, 1, 2},
+		"by another run": {[]asked{{0, "0", "a", 429}, {time.Second, "1", "a", 429}, {time.Second, "0", "b", 200}},
+			[]asked{{0, "0", "a", 429}, {time.Second, "1", "a", 429}, {time.Second, "0", "b", 200}}, 2, 2},
+		"more often than recorded": {[]asked{{count: "0", code: 429}, {time.Second, "1", "", 429}},
+			[]asked{{count: "0", code: 429}, {time.Second, "1", "", 429}, {time.Second, "0", "", 429}}, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var now atomic.Pointer[time.Time]
+			began := time.Now()
+			now.Store(&began)
+			clock := func() time.Time { return *now.Load() }
+			ask := func(url string, list []asked) {
+				for i, a := range list {
+					later := clock().Add(a.after)
+					now.Store(&later)
+					headers := []string{RunHeader, a.tag}
+					if a.count != "" {
+						headers = append(headers, "X-Stainless-Retry-Count", a.count)
+					}
+					if code, _, text := post(t, url, "/model/m/converse", body, headers...); code != a.code {
+						t.Errorf("call %d: %d %s, expected %d", i+1, code, text, a.code)
+					}
+				}
+			}
+			calls := 0
+			dir := t.TempDir()
+			p := start(t, Options{Now: clock, Record: &RecordOptions{Spool: dir, Create: func(n int, h recorder.Header) (*recorder.Writer, error) {
+				return recorder.Create(filepath.Join(dir, fmt.Sprint(n, ".yaml")), h)
+			}}, Upstream: upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+				if calls++; calls <= 2 {
+					return response(429, "ThrottlingException", foreign.Encoded{ContentType: "application/json", Body: []byte(`{"message":"slow down"}`)}), nil
+				}
+				return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)}), nil
+			})})
+			ask(p.url, c.recorded)
+			var tapes []*recorder.Cassette
+			n := 0
+			for _, path := range p.end().Recorded {
+				tapes = append(tapes, open(t, path))
+				n += tapes[len(tapes)-1].Len()
+			}
+			if len(tapes) != c.runs || n != c.calls {
+				t.Errorf("%d calls of %d runs, expected %d of %d", n, len(tapes), c.calls, c.runs)
+			}
+			r := start(t, Options{Now: clock, Replay: tapes})
+			ask(r.url, c.replayed)
+			if got := r.end(); len(got.Diverged)+len(got.LeftOver) > 0 {
+				t.Errorf("replay: %+v", got)
 			}
 		})
 	}

@@ -56,7 +56,7 @@ func (r *runs) take(u *run, c *call, ret edge.Return, retry bool) (*batch, error
 	var b *batch
 	if ret.Failed && mayRetry(ret) {
 		r.release(u) // of another call of the run, at the same time
-		u.held = &held{c: c, attempts: ret.Wire.Attempts, ret: ret, at: r.p.o.Now()}
+		u.held = &held{c: c, attempts: ret.Wire.Attempts, ret: ret, at: c.ended(ret)}
 	} else {
 		b = r.project(u, c, ret)
 	}
