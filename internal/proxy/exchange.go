@@ -182,19 +182,18 @@ func passedHeaders(h http.Header) map[string]string {
 	return out
 }
 
-// returnOf reads what an attempt brought. The bytes that are kept hold no
-// secret; earlier attempts of the call go before it.
-func returnOf(c *call, earlier []edge.Attempt, a attempt, origin edge.Origin) edge.Return {
+// returnOf reads what an attempt brought. The bytes that are kept hold no secret.
+func returnOf(c *call, a attempt, origin edge.Origin) edge.Return {
 	safe := a.Attempt
 	safe.Body, safe.Err, safe.Header = cleanBody(a.Body), clean(a.Err), map[string]string{}
 	for name, value := range a.Header {
 		safe.Header[name] = clean(value)
 	}
-	r := edge.Return{Origin: origin, Wire: &edge.Wire{URL: clean(a.url), Attempts: append(append([]edge.Attempt{}, earlier...), safe)}, At: safe.At, Took: safe.Took}
+	r := edge.Return{Origin: origin, Wire: &edge.Wire{URL: clean(a.url), Attempts: []edge.Attempt{safe}}, At: safe.At, Took: safe.Took}
 	if f := failureOf(c, safe, &r.Body); f != nil {
 		f.Name, f.Message = clean(f.Name), clean(f.Message) // put together from what was escaped
 		if _, n := scrub.JSON(joined(safe.Body)); n > 0 {
-			r.Wire.Attempts[len(earlier)].Body = nil // no answer that could be framed anew
+			r.Wire.Attempts[0].Body = nil // no answer that could be framed anew
 		}
 		r.Failed, r.Body = true, edge.FailureBody(*f)
 		return r
@@ -202,7 +201,7 @@ func returnOf(c *call, earlier []edge.Attempt, a attempt, origin edge.Origin) ed
 	if text, n := scrub.JSON(r.Body); n > 0 { // a secret cut in pieces by frames
 		r.Body = text
 		if e, err := foreign.Encode(c.Asked, text); err == nil {
-			r.Wire.Attempts[len(earlier)].Body = e.Body
+			r.Wire.Attempts[0].Body = e.Body
 		}
 	}
 	return r

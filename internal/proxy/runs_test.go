@@ -167,6 +167,40 @@ func TestAsksAgainAfterAFailure(t *testing.T) {
 	}
 }
 
+// TestAttemptsThatOverlap: an attempt that fails after the next one began is one of
+// the call's all the same.
+func TestAttemptsThatOverlap(t *testing.T) {
+	eachPlace(t, func(t *testing.T, durable bool) {
+		const body = `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`
+		came, goOn := make(chan int, 2), [2]chan struct{}{make(chan struct{}), make(chan struct{})}
+		var n atomic.Int64
+		p := recordTo(t, upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+			i := int(n.Add(1)) - 1
+			came <- i
+			if <-goOn[i]; i == 0 {
+				return response(429, "ThrottlingException", foreign.Encoded{ContentType: "application/json", Body: []byte(`{"message":"slow down"}`)}), nil
+			}
+			return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)}), nil
+		}), func(o *RecordOptions) { o.Durable = durable })
+		var wg [2]sync.WaitGroup
+		for i := range 2 {
+			wg[i].Go(func() {
+				post(t, p.url, "/model/m/converse", body, "Amz-Sdk-Invocation-Id", "one", "Amz-Sdk-Request", fmt.Sprint("attempt=", i+1))
+			})
+			<-came
+		}
+		for i := range 2 {
+			close(goOn[i])
+			wg[i].Wait()
+		}
+		c := open(t, p.end().Recorded[0])
+		x, err := c.Interaction(0)
+		if err != nil || c.Len() != 1 || len(x.Attempts) != 2 || x.Attempts[0].Code != 429 || x.Attempts[1].Code != 200 {
+			t.Errorf("%d calls, the first with %+v, %v; expected one with 429 and 200", c.Len(), x.Attempts, err)
+		}
+	})
+}
+
 // TestManyAgentsAtOnce: identical agents, and different ones, each get a run of
 // their own; a replay of all of them at once gives nobody another's answer.
 func TestManyAgentsAtOnce(t *testing.T) {
