@@ -3,8 +3,10 @@ package proxy
 import (
 	"encoding/base64"
 	"regexp"
+	"slices"
 
 	"investigator/internal/foreign"
+	"investigator/internal/ledger"
 	"investigator/internal/scrub"
 )
 
@@ -24,6 +26,18 @@ func cleanBody(body []byte) []byte {
 		body, _ = scrub.Scrub(body)
 	}
 	return body
+}
+
+// secretlyTold reports whether a stream tells a secret in pieces of what is no part
+// of the answer that was read from it.
+func secretlyTold(d foreign.Dialect, body, answer []byte) bool {
+	if d != foreign.OpenAI && ledger.Member(answer, "investigator") == nil { // what it does not know is kept there
+		return false
+	}
+	return slices.ContainsFunc(foreign.Spoken(body), func(text []byte) bool {
+		_, n := scrub.JSON(text)
+		return n > 0
+	})
 }
 
 // joined is the text of a stream that does not read as one: what its deltas say,
