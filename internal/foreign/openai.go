@@ -48,7 +48,7 @@ func readOpenAI(events []json.RawMessage, whole bool) (json.RawMessage, error) {
 	var a answer
 	var text strings.Builder
 	var calls openAICalls
-	var answer *int // the index of the first choice: what others say comes between
+	answer := -1 // the index of the first choice: what others say comes between
 	for i, raw := range events {
 		var e openAIEvent
 		if err := json.Unmarshal(raw, &e); err != nil {
@@ -59,10 +59,10 @@ func readOpenAI(events []json.RawMessage, whole bool) (json.RawMessage, error) {
 		}
 		a.usage.Input, a.usage.Output = max(a.usage.Input, e.Usage.Prompt), max(a.usage.Output, e.Usage.Completion)
 		a.usage.CacheRead = max(a.usage.CacheRead, e.Usage.Details.Cached)
-		if answer == nil && len(e.Choices) > 0 {
-			answer = &e.Choices[0].Index
+		if answer < 0 && len(e.Choices) > 0 {
+			answer = slices.MinFunc(e.Choices, func(a, b openAIChoice) int { return cmp.Compare(a.Index, b.Index) }).Index
 		}
-		at := slices.IndexFunc(e.Choices, func(c openAIChoice) bool { return c.Index == *answer })
+		at := slices.IndexFunc(e.Choices, func(c openAIChoice) bool { return c.Index == answer })
 		if at < 0 {
 			continue
 		}

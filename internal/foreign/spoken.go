@@ -26,18 +26,25 @@ func Spoken(body []byte) [][]byte {
 	return out
 }
 
-// toldEvents are the events of a stream of any dialect.
-func toldEvents(body []byte) []json.RawMessage {
-	events, _, err := eventsOf(body)
-	if err == nil {
-		return events
+// toldEvents are the events of a stream of any dialect, as far as they are whole.
+func toldEvents(body []byte) (events []json.RawMessage) {
+	var all [][]byte
+	if len(body) > 0 && body[0] == 0 {
+		frames, _, _ := converse.DecodeFrames(body) // those before damage
+		for _, f := range frames {
+			var c struct {
+				Bytes []byte `json:"bytes"`
+			}
+			if json.Unmarshal(f.Payload, &c) == nil && len(c.Bytes) > 0 {
+				f.Payload = c.Bytes
+			}
+			all = append(all, f.Payload)
+		}
+	} else {
+		all = sseData(body)
 	}
-	frames, _, err := converse.DecodeFrames(body)
-	if err != nil {
-		return nil
-	}
-	for _, f := range frames {
-		if canon, err := ledger.Canon(f.Payload); err == nil {
+	for _, e := range all {
+		if canon, err := ledger.Canon(e); err == nil {
 			events = append(events, canon)
 		}
 	}

@@ -28,16 +28,18 @@ func cleanBody(body []byte) []byte {
 	return body
 }
 
-// secretlyTold reports whether a stream tells a secret in pieces of what is no part
-// of the answer that was read from it.
-func secretlyTold(d foreign.Dialect, body, answer []byte) bool {
-	if d != foreign.OpenAI && ledger.Member(answer, "investigator") == nil { // what it does not know is kept there
-		return false
-	}
-	return slices.ContainsFunc(foreign.Spoken(body), func(text []byte) bool {
+// tellsSecret reports whether a text that was put together holds a secret.
+func tellsSecret(texts [][]byte) bool {
+	return slices.ContainsFunc(texts, func(text []byte) bool {
 		_, n := scrub.JSON(text)
 		return n > 0
 	})
+}
+
+// tellsMore reports whether a stream tells more than the answer that was read from
+// it: what its reader does not know it keeps beside that.
+func tellsMore(d foreign.Dialect, answer []byte) bool {
+	return d == foreign.OpenAI || ledger.Member(answer, "investigator") != nil
 }
 
 // joined is the text of a stream that does not read as one: what its deltas say,

@@ -192,14 +192,14 @@ func returnOf(c *call, a attempt, origin edge.Origin) edge.Return {
 	r := edge.Return{Origin: origin, Wire: &edge.Wire{URL: clean(a.url), Attempts: []edge.Attempt{safe}}, At: safe.At, Took: safe.Took}
 	if f := failureOf(c, safe, &r.Body); f != nil {
 		f.Name, f.Message = clean(f.Name), clean(f.Message) // put together from what was escaped
-		if _, n := scrub.JSON(joined(safe.Body)); n > 0 {
+		if tellsSecret(append(foreign.Spoken(safe.Body), joined(safe.Body))) {
 			r.Wire.Attempts[0].Body = nil // no answer that could be framed anew
 		}
 		r.Failed, r.Body = true, edge.FailureBody(*f)
 		return r
 	}
 	text, n := scrub.JSON(r.Body)
-	if secretlyTold(c.Dialect, safe.Body, r.Body) {
+	if tellsMore(c.Dialect, r.Body) && tellsSecret(foreign.Spoken(safe.Body)) {
 		text, n = foreign.Known(text), n+1
 	}
 	if n > 0 { // cut in pieces by frames
