@@ -37,6 +37,10 @@ type taped struct {
 	inserted *foreign.Insertion // what a fork added to its answer
 }
 
+// maxDiverged is how many divergences are told one by one: each holds parts of a
+// request, and an agent that went astray may send others for days.
+const maxDiverged = 100
+
 // place says which event a result in a request came from.
 type place struct {
 	foreign.Result
@@ -65,6 +69,7 @@ type replaying struct {
 	tolerated map[foreign.Change]int
 	diverged  []Divergence
 	missed    map[ledger.Sum]bool
+	more      int // requests that diverged after so many
 	served    int
 }
 
@@ -331,6 +336,10 @@ func (m *replaying) note(c *call, d Divergence) {
 	if m.missed[c.key] {
 		return // the same request again, from a client that retries
 	}
+	if len(m.missed) >= maxDiverged {
+		m.more++
+		return
+	}
 	m.missed[c.key] = true
 	m.diverged = append(m.diverged, d)
 	m.p.o.Notify(Note{"diverged", d.String()})
@@ -428,7 +437,10 @@ func (t *taped) interaction() (recorder.Interaction, error) {
 func (m *replaying) close(out *Result) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out.Served, out.Tolerated, out.Diverged = m.served, m.tolerated, m.diverged
+	out.Served, out.Tolerated, out.Diverged = m.served, m.tolerated, slices.Clip(m.diverged)
+	if m.more > 0 {
+		out.Diverged = append(out.Diverged, Divergence{Cause: fmt.Sprintf("%d more requests diverged", m.more)})
+	}
 	for _, t := range m.tapes {
 		for _, call := range t.calls {
 			if !call.used {
