@@ -81,8 +81,9 @@ func childEnv(env []string, url string) []string {
 		"ANTHROPIC_BEDROCK_MANTLE_BASE_URL": url + "/anthropic",
 		"OPENAI_BASE_URL":                   url + "/openai/v1",
 	}
-	// A bearer key overrides other credentials, and is not sent over http.
-	drop := []string{"AWS_BEARER_TOKEN_BEDROCK"}
+	// A bearer key overrides other credentials, and is not sent over http; with the
+	// other one the endpoint above means nothing.
+	drop := []string{"AWS_BEARER_TOKEN_BEDROCK", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"}
 	has := func(name string) bool {
 		return slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") && len(v) > len(name)+1 })
 	}
