@@ -103,8 +103,9 @@ func childEnv(env []string, url string, own proxy.AgentConfig, region string) []
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
 		set[name] = strings.TrimSuffix("127.0.0.1,localhost,"+value(name), ",")
 	}
-	// A bearer key overrides other credentials, and is not sent over http.
-	drop := []string{"AWS_BEARER_TOKEN_BEDROCK"}
+	// A bearer key overrides other credentials, and is not sent over http; with the
+	// other one the endpoint above means nothing.
+	drop := []string{"AWS_BEARER_TOKEN_BEDROCK", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"}
 	if !own.Credentials {
 		set["AWS_ACCESS_KEY_ID"], set["AWS_SECRET_ACCESS_KEY"] = "investigator", "investigator"
 		drop = append(drop, "AWS_SESSION_TOKEN")

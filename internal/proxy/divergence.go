@@ -139,7 +139,7 @@ func compare(t *taped, recorded foreign.Asked, c *call, strict bool) Divergence 
 	}
 	d.Cause = cause(changes[0].Path)
 	for _, n := range t.named {
-		if strings.HasPrefix(changes[0].Path+"/", fmt.Sprintf("/messages/%d/content/%d/", n.message, n.block)) || c.Dialect == foreign.OpenAI && strings.HasPrefix(changes[0].Path, fmt.Sprintf("/messages/%d/", n.message)) {
+		if strings.HasPrefix(changes[0].Path+"/", fmt.Sprintf("/messages/%d/content/%d/", n.Message, n.Block)) || c.Dialect == foreign.OpenAI && strings.HasPrefix(changes[0].Path, fmt.Sprintf("/messages/%d/", n.Message)) {
 			d.Event, d.Type, d.Tool = n.seq, ledger.ToolReturned, n.tool
 			d.Cause = "a tool result changed"
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"investigator/internal/converse"
 	"investigator/internal/edge"
@@ -30,15 +31,21 @@ type taped struct {
 	made  bool       // its answer never went over a wire and has to be encoded
 	fails bool       // a failure is what was recorded
 	used  bool
+	at    time.Time // when it was answered last
 
 	hidden   bool               // no agent sees its answer, so none asks again
 	inserted *foreign.Insertion // what a fork added to its answer
 }
 
-// place says which event a block of a request came from.
+// maxDiverged is how many divergences are told one by one: each holds parts of a
+// request, and an agent that went astray may send others for days.
+const maxDiverged = 100
+
+// place says which event a result in a request came from.
 type place struct {
-	message, block, seq int
-	tool                string
+	foreign.Result
+	seq  int
+	tool string
 }
 
 // tape is a cassette being served.
@@ -62,6 +69,7 @@ type replaying struct {
 	tolerated map[foreign.Change]int
 	diverged  []Divergence
 	missed    map[ledger.Sum]bool
+	more      int // requests that diverged after so many
 	served    int
 }
 
@@ -246,6 +254,7 @@ func (m *replaying) take(c *call) (*taped, Divergence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if again := m.retried(c); again != nil {
+		again.at = c.At
 		return again, Divergence{}
 	}
 	var d Divergence
@@ -279,7 +288,7 @@ func (m *replaying) take(c *call) (*taped, Divergence) {
 }
 
 func (m *replaying) use(c *call, t *taped) {
-	t.used = true
+	t.used, t.at = true, c.At
 	m.served++
 	if c.Invocation != "" {
 		m.byCall[c.Invocation] = t
@@ -287,6 +296,8 @@ func (m *replaying) use(c *call, t *taped) {
 }
 
 // retried finds the call that c is another attempt of: it gets the same answer.
+// What a client did not say when the call was recorded is told as it was then, and
+// one that was recorded as the next is served as that.
 func (m *replaying) retried(c *call) *taped {
 	if c.Invocation != "" {
 		if t := m.byCall[c.Invocation]; t != nil && t.key == c.key {
@@ -295,12 +306,14 @@ func (m *replaying) retried(c *call) *taped {
 		return nil
 	}
 	var last *taped
+	more := false
 	for _, t := range m.byKey[c.key] {
 		if t.used && !t.hidden {
 			last = t
 		}
+		more = more || !t.used
 	}
-	if last != nil && (c.Attempt > 1 || m.failed(last)) {
+	if last != nil && (c.Attempt > 1 || m.failed(last) && (!more || c.mayRetry(last.at))) {
 		return last
 	}
 	return nil
@@ -322,6 +335,10 @@ func (m *replaying) failed(t *taped) bool {
 func (m *replaying) note(c *call, d Divergence) {
 	if m.missed[c.key] {
 		return // the same request again, from a client that retries
+	}
+	if len(m.missed) >= maxDiverged {
+		m.more++
+		return
 	}
 	m.missed[c.key] = true
 	m.diverged = append(m.diverged, d)
@@ -420,7 +437,10 @@ func (t *taped) interaction() (recorder.Interaction, error) {
 func (m *replaying) close(out *Result) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out.Served, out.Tolerated, out.Diverged = m.served, m.tolerated, m.diverged
+	out.Served, out.Tolerated, out.Diverged = m.served, m.tolerated, slices.Clip(m.diverged)
+	if m.more > 0 {
+		out.Diverged = append(out.Diverged, Divergence{Cause: fmt.Sprintf("%d more requests diverged", m.more)})
+	}
 	for _, t := range m.tapes {
 		for _, call := range t.calls {
 			if !call.used {

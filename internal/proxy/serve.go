@@ -215,6 +215,7 @@ type writer struct {
 	id      int64
 	ready   time.Time
 	started bool
+	durable bool // what ends an answer waits for its record
 }
 
 func (w *writer) head(status int, header map[string]string) {
@@ -268,6 +269,7 @@ func (w *writer) fail(a foreign.Asked, status int, name, message string) {
 // nothing of it was passed on, else by breaking off.
 func (w *writer) withhold(a foreign.Asked, message string) {
 	if w.started {
+		w.flush() // an answer has to begin to break off
 		panic(http.ErrAbortHandler)
 	}
 	w.fail(a, http.StatusInternalServerError, "InternalServerException", "investigator proxy: "+message)
