@@ -218,3 +218,38 @@ func messagesOf(t *testing.T, body string) []json.RawMessage {
 	}
 	return a.Request.Messages.Messages()
 }
+
+// TestForkOfAnOddHistory: an agent that keeps the end of its history alone may send
+// one that begins with the model's turn. Where the model took it, a fork is not
+// refused for it.
+func TestForkOfAnOddHistory(t *testing.T) {
+	call := func(id string) string {
+		return `{"output":{"message":{"role":"assistant","content":[{"toolUse":{"input":{},"name":"look","toolUseId":"` + id + `"}}]}},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}`
+	}
+	turn := func(id string) string {
+		return `{"role":"assistant","content":[{"toolUse":{"input":{},"name":"look","toolUseId":"` + id + `"}}]},{"role":"user","content":[{"toolResult":{"content":[{"json":{"a":1}}],"toolUseId":"` + id + `"}}]}`
+	}
+	up := upstreamFunc(func(_ *http.Request, body []byte) (*http.Response, error) {
+		answer := hello
+		if !bytes.Contains(body, []byte(`"y"`)) {
+			answer = call("y")
+		}
+		return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(answer)}), nil
+	})
+	requests := []string{`{"messages":[` + turn("x") + `]}`, `{"messages":[` + turn("x") + `,` + turn("y") + `]}`}
+	p := recordTo(t, up, nil)
+	for _, r := range requests {
+		post(t, p.url, "/model/m/converse", r)
+	}
+	out := filepath.Join(t.TempDir(), "fork.yaml")
+	f := start(t, Options{Upstream: up, Fork: &ForkOptions{Parent: open(t, p.end().Recorded[0]), Patch: faults.Replace([]byte(`{"a":2}`)).For(4), Live: true,
+		Create: func(h recorder.Header) (*recorder.Writer, error) { return recorder.Create(out, h) }}})
+	for _, r := range requests {
+		if code, _, text := post(t, f.url, "/model/m/converse", r); code != 200 {
+			t.Errorf("%d: %s", code, text)
+		}
+	}
+	if got := f.end(); !got.Fork.Reached || len(got.Troubles) > 0 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"investigator/internal/converse"
 	"investigator/internal/edge"
@@ -30,8 +29,10 @@ type taped struct {
 	named []place    // its tool results
 	made  bool       // its answer never went over a wire and has to be encoded
 	fails bool       // a failure is what was recorded
+	began string     // when it was asked for first, "" if that is not known
+	tries int        // attempts that were recorded of it
 	used  bool
-	at    time.Time // when it was answered last
+	given int // times that it was
 
 	hidden   bool               // no agent sees its answer, so none asks again
 	inserted *foreign.Insertion // what a fork added to its answer
@@ -97,7 +98,10 @@ func (m *replaying) load(c *recorder.Cassette) error {
 	}
 	sums := map[ledger.Sum]ledger.Sum{}
 	_, err = engine.ForeignCalls(c, func(f engine.ForeignCall) error {
-		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route, exact: exactOf(f.Asked), made: f.Made, fails: f.Return.Failed}
+		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route, exact: exactOf(f.Asked), made: f.Made, fails: f.Return.Failed, tries: len(f.Wire.Attempts)}
+		if call.tries > 0 {
+			call.began = f.Wire.Attempts[0].At
+		}
 		call.sum = threadSum(sums, f.Asked.Request.Messages)
 		call.key = foreign.Key(f.Asked, call.sum)
 		var inserted *foreign.Insertion
@@ -112,7 +116,7 @@ func (m *replaying) load(c *recorder.Cassette) error {
 			t.carry[call.sum] = true
 		}
 		t.calls = append(t.calls, call)
-		m.byKey[call.key] = append(m.byKey[call.key], call)
+		m.byKey[call.key] = inOrder(m.byKey[call.key], call)
 		m.exact[call.exact] = call
 		if m.bySum[call.sum] == nil {
 			m.bySum[call.sum] = call
@@ -254,7 +258,7 @@ func (m *replaying) take(c *call) (*taped, Divergence) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if again := m.retried(c); again != nil {
-		again.at = c.At
+		again.given++
 		return again, Divergence{}
 	}
 	var d Divergence
@@ -288,48 +292,11 @@ func (m *replaying) take(c *call) (*taped, Divergence) {
 }
 
 func (m *replaying) use(c *call, t *taped) {
-	t.used, t.at = true, c.At
+	t.used, t.given = true, 1
 	m.served++
 	if c.Invocation != "" {
 		m.byCall[c.Invocation] = t
 	}
-}
-
-// retried finds the call that c is another attempt of: it gets the same answer.
-// What a client did not say when the call was recorded is told as it was then, and
-// one that was recorded as the next is served as that.
-func (m *replaying) retried(c *call) *taped {
-	if c.Invocation != "" {
-		if t := m.byCall[c.Invocation]; t != nil && t.key == c.key {
-			return t
-		}
-		return nil
-	}
-	var last *taped
-	more := false
-	for _, t := range m.byKey[c.key] {
-		if t.used && !t.hidden {
-			last = t
-		}
-		more = more || !t.used
-	}
-	if last != nil && (c.Attempt > 1 || m.failed(last) && (!more || c.mayRetry(last.at))) {
-		return last
-	}
-	return nil
-}
-
-// failed reports whether the recorded answer is one that clients try again.
-func (m *replaying) failed(t *taped) bool {
-	if !t.fails {
-		return false
-	}
-	e, err := t.tape.c.Event(t.seq)
-	if err != nil {
-		return false
-	}
-	f, err := edge.ParseFailure(e.Data)
-	return err == nil && retried(f)
 }
 
 func (m *replaying) note(c *call, d Divergence) {
