@@ -407,6 +407,9 @@ func printProxied(p *report.Printer, o proxyOptions, r proxy.Result) {
 	for _, d := range r.Diverged {
 		p.Line(report.Yellow, "diverged: %s", d.String())
 	}
+	if r.MoreDiverged > 0 {
+		p.Line(report.Yellow, "diverged: %s more", report.Count(r.MoreDiverged, "request"))
+	}
 	if n := len(r.LeftOver); n > 0 {
 		p.Line(report.Yellow, "left over: %s that nobody asked for; the next is event %d of %s", report.Count(n, "recorded model call"), r.LeftOver[0].Event, r.LeftOver[0].Cassette)
 	}

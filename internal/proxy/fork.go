@@ -391,7 +391,7 @@ func (f *forking) close(out *Result) error {
 	defer f.fmu.Unlock()
 	var tape, written Result
 	_ = f.replaying.close(&tape) // it never fails
-	out.Served, out.Tolerated, out.Diverged, out.Fork = tape.Served, tape.Tolerated, tape.Diverged, &f.out
+	out.Served, out.Tolerated, out.Diverged, out.MoreDiverged, out.Fork = tape.Served, tape.Tolerated, tape.Diverged, tape.MoreDiverged, &f.out
 	f.leaveOpen()
 	_, _ = f.runs.close(&written), f.others.close(out) // their errors are about their troubles
 	out.Troubles = append(written.Troubles, out.Troubles...)

@@ -60,7 +60,7 @@ type replaying struct {
 	mu        sync.Mutex
 	byCall    map[string]*taped // by invocation id
 	tolerated map[foreign.Change]int
-	diverged  []Divergence
+	diverged  divergences
 	missed    map[ledger.Sum]bool
 	served    int
 }
@@ -241,27 +241,35 @@ func (t *tape) follows(c *call) bool {
 	return slices.ContainsFunc(c.sums, func(s ledger.Sum) bool { return s == last || t.carry[s] })
 }
 
-// take finds the recorded call of a request and marks it as used.
+// take finds the recorded call of a request and marks it as used. Where there is
+// none it says why; other calls do not wait while that is found out.
 func (m *replaying) take(c *call) (*taped, Divergence) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if again := m.retried(c); again != nil {
-		return again, Divergence{}
+	t, why := m.find(c)
+	m.mu.Unlock()
+	if t != nil {
+		return t, Divergence{}
 	}
-	var d Divergence
+	d := why()
+	m.note(c, d)
+	return nil, d
+}
+
+// find is take under the lock; why compares requests, and is called without it.
+func (m *replaying) find(c *call) (found *taped, why func() Divergence) {
+	if again := m.retried(c); again != nil {
+		return again, nil
+	}
+	var other *taped // of the same meaning, where that is not enough
 	exact := exactOf(c.Asked)
 	for _, t := range m.byKey[c.key] {
 		if t.used {
 			continue
 		}
 		if t.exact != exact {
-			recorded, err := t.asked()
-			if err != nil {
-				return nil, Divergence{Cassette: t.tape.c.Name(), Event: t.seq, Cause: err.Error()}
-			}
-			changes, same := foreign.CompareRequests(recorded, c.Asked)
-			if m.p.o.Strict || !same {
-				d = compare(t, recorded, c, m.p.o.Strict)
+			changes, same := m.tolerates(t, c)
+			if !same {
+				other = t
 				continue
 			}
 			for _, change := range changes {
@@ -269,13 +277,25 @@ func (m *replaying) take(c *call) (*taped, Divergence) {
 			}
 		}
 		m.use(c, t)
-		return t, d
+		return t, nil
 	}
-	if d.Event == 0 {
-		d = m.nearest(c)
+	if other != nil {
+		return nil, func() Divergence { return other.differs(c, m.p.o.Strict) }
 	}
-	m.note(c, d)
-	return nil, d
+	return nil, m.nearest(c)
+}
+
+// tolerates reports whether a request may be answered as a recorded one that
+// has its meaning.
+func (m *replaying) tolerates(t *taped, c *call) (changes []foreign.Change, same bool) {
+	if m.p.o.Strict {
+		return nil, false
+	}
+	recorded, err := t.asked()
+	if err != nil {
+		return nil, false // differs tells of it
+	}
+	return foreign.CompareRequests(recorded, c.Asked)
 }
 
 func (m *replaying) use(c *call, t *taped) {
@@ -317,15 +337,6 @@ func (m *replaying) failed(t *taped) bool {
 	}
 	f, err := edge.ParseFailure(e.Data)
 	return err == nil && retried(f)
-}
-
-func (m *replaying) note(c *call, d Divergence) {
-	if m.missed[c.key] {
-		return // the same request again, from a client that retries
-	}
-	m.missed[c.key] = true
-	m.diverged = append(m.diverged, d)
-	m.p.o.Notify(Note{"diverged", d.String()})
 }
 
 func (m *replaying) refuse(c *call, w *writer, d Divergence) {
@@ -420,7 +431,7 @@ func (t *taped) interaction() (recorder.Interaction, error) {
 func (m *replaying) close(out *Result) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out.Served, out.Tolerated, out.Diverged = m.served, m.tolerated, m.diverged
+	out.Served, out.Tolerated, out.Diverged, out.MoreDiverged = m.served, m.tolerated, m.diverged.list, m.diverged.more
 	for _, t := range m.tapes {
 		for _, call := range t.calls {
 			if !call.used {

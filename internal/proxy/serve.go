@@ -274,14 +274,15 @@ func (w *writer) withhold(a foreign.Asked, message string) {
 
 // Result is what a proxy did, once it is closed.
 type Result struct {
-	Calls     int64                  `json:"calls"`
-	Recorded  []string               `json:"recorded,omitempty"`
-	Served    int                    `json:"served,omitempty"`
-	Tolerated map[foreign.Change]int `json:"tolerated,omitempty"`
-	Diverged  []Divergence           `json:"diverged,omitempty"`
-	LeftOver  []LeftOver             `json:"left_over,omitempty"`
-	Fork      *Forked                `json:"fork,omitempty"`
-	Troubles  []string               `json:"troubles,omitempty"`
+	Calls        int64                  `json:"calls"`
+	Recorded     []string               `json:"recorded,omitempty"`
+	Served       int                    `json:"served,omitempty"`
+	Tolerated    map[foreign.Change]int `json:"tolerated,omitempty"`
+	Diverged     []Divergence           `json:"diverged,omitempty"`
+	MoreDiverged int                    `json:"more_diverged,omitempty"` // divergences that are not listed
+	LeftOver     []LeftOver             `json:"left_over,omitempty"`
+	Fork         *Forked                `json:"fork,omitempty"`
+	Troubles     []string               `json:"troubles,omitempty"`
 }
 
 // LeftOver is a recorded model call that nobody asked for.
