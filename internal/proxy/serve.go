@@ -69,7 +69,7 @@ func (p *Proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			"investigator proxy: %s %s is no operation it records; it knows Converse, ConverseStream, InvokeModel, InvokeModelWithResponseStream, CountTokens, ApplyGuardrail, /openai/v1/chat/completions and /anthropic/v1/messages", r.Method, r.URL.EscapedPath()))
 		return
 	}
-	m := p.lender.lend(int(min(max(r.ContentLength, 0), maxBody)) + 1)
+	m := p.lender.lend(int(min(max(r.ContentLength, 0), believed)) + 1)
 	body, err := readAll(m.raw, http.MaxBytesReader(rw, r.Body, maxBody))
 	w.ready = time.Now().Add(waitFor(r.Header))
 	if err != nil {
