@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -359,8 +360,12 @@ func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
 		return err
 	}
 	l, err := proxy.Listen(o.addr, o.listen)
-	if err != nil {
+	var taken *net.OpError
+	if errors.As(err, &taken) {
 		return hint(err, "another proxy may be running; --addr 127.0.0.1:0 takes a free port")
+	}
+	if err != nil {
+		return err
 	}
 	notes := sh.notes()
 	notes.Line(report.Bold, "listening on http://%s: %s", l.Addr(), p.doing)

@@ -163,7 +163,7 @@ func Listen(addr string, open bool) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %q: expected HOST:PORT: %w", addr, err)
 	}
 	if !open && !isLoopback(host) {
-		return nil, fmt.Errorf("listen on %q: expected a loopback address such as 127.0.0.1:8779; anybody who reaches another one spends on your account", addr)
+		return nil, fmt.Errorf("listen on %q: expected a loopback address such as 127.0.0.1:8779; anybody who reaches another one spends on your account, so it takes --listen and a --token", addr)
 	}
 	return net.Listen("tcp", addr)
 }
