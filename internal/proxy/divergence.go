@@ -127,6 +127,19 @@ func (m *replaying) expected(c *call) *taped {
 	return nil
 }
 
+// tolerates reports whether a request may be answered as a recorded one that
+// has its meaning.
+func (m *replaying) tolerates(t *taped, c *call) (changes []foreign.Change, same bool) {
+	if m.p.o.Strict {
+		return nil, false
+	}
+	recorded, err := t.asked()
+	if err != nil {
+		return nil, false // differs tells of it
+	}
+	return foreign.CompareRequests(recorded, c.Asked)
+}
+
 // compare explains how a request differs from a recorded one. Unless strict,
 // what is tolerated is not shown.
 func compare(t *taped, recorded foreign.Asked, c *call, strict bool) Divergence {
@@ -148,7 +161,7 @@ func compare(t *taped, recorded foreign.Asked, c *call, strict bool) Divergence 
 	}
 	d.Cause = cause(changes[0].Path)
 	for _, n := range t.named {
-		if strings.HasPrefix(changes[0].Path+"/", fmt.Sprintf("/messages/%d/content/%d/", n.message, n.block)) || c.Dialect == foreign.OpenAI && strings.HasPrefix(changes[0].Path, fmt.Sprintf("/messages/%d/", n.message)) {
+		if strings.HasPrefix(changes[0].Path+"/", fmt.Sprintf("/messages/%d/content/%d/", n.Message, n.Block)) || c.Dialect == foreign.OpenAI && strings.HasPrefix(changes[0].Path, fmt.Sprintf("/messages/%d/", n.Message)) {
 			d.Event, d.Type, d.Tool = n.seq, ledger.ToolReturned, n.tool
 			d.Cause = "a tool result changed"
 		}

@@ -8,25 +8,21 @@ import (
 	"investigator/internal/ledger"
 )
 
-// divergences are those of a proxy's life, which may be long: an agent that
-// diverged can send one other request after the other, each as large as its
-// whole conversation.
+// divergences are those that the result tells one by one. Each holds parts of a
+// request, which may be a conversation of many megabytes.
 type divergences struct {
 	list []Divergence
-	more int // that are not in list
-	size int // bytes that the changes in list hold
+	size int // bytes that their changes hold
 }
 
 const (
-	maxDiverged = 1000     // told of in the result; the others are counted
+	// maxDiverged is how many divergences are told one by one: an agent that went
+	// astray may send other requests for days.
+	maxDiverged = 100
 	maxDetail   = 16 << 20 // bytes of changes in the result
 )
 
 func (l *divergences) add(d Divergence) {
-	if len(l.list) == maxDiverged {
-		l.more++
-		return
-	}
 	if l.size+sizeOf(d.Changes) > maxDetail {
 		d = d.brief()
 	}
@@ -36,16 +32,25 @@ func (l *divergences) add(d Divergence) {
 
 // note takes a divergence down and tells of it, once.
 func (m *replaying) note(c *call, d Divergence) {
+	if m.isNew(c, d) {
+		m.p.o.Notify(Note{"diverged", d.String()}) // which takes as long as a terminal takes
+	}
+}
+
+// isNew takes a divergence down, unless it was or there are too many.
+func (m *replaying) isNew(c *call, d Divergence) bool {
 	m.mu.Lock()
-	known := m.missed[c.key] // the same request again, from a client that retries
-	if !known {
-		m.missed[c.key] = true
-		m.diverged.add(d)
+	defer m.mu.Unlock()
+	if m.missed[c.key] {
+		return false // the same request again, from a client that retries
 	}
-	m.mu.Unlock()
-	if !known {
-		m.p.o.Notify(Note{"diverged", d.String()})
+	if len(m.missed) >= maxDiverged {
+		m.more++
+		return false
 	}
+	m.missed[c.key] = true
+	m.diverged.add(d)
+	return true
 }
 
 // sizeOf is about how much memory changes hold.

@@ -113,7 +113,7 @@ func (f *forking) locate() error {
 		for _, a := range c.Answered {
 			if a.Call.Seq == at {
 				f.at, f.before = index, c.Before
-				f.place = place{a.Result.Message, a.Result.Block, at, a.Call.Use.Name}
+				f.place = place{a.Result, at, a.Call.Use.Name}
 			}
 		}
 		index++
@@ -267,7 +267,7 @@ func (f *forking) patchedCall(c *call) (*call, error) {
 	a := c.Asked
 	switch {
 	case f.onResult():
-		a = a.SetResult(foreign.Result{Message: f.place.message, Block: f.place.block}, f.edited.Return.Body, f.edited.Return.Failed)
+		a = a.SetResult(f.place.Result, f.edited.Return.Body, f.edited.Return.Failed)
 	case f.onStart():
 		var err error
 		if a, err = f.restart(a); err != nil {
@@ -391,7 +391,7 @@ func (f *forking) close(out *Result) error {
 	defer f.fmu.Unlock()
 	var tape, written Result
 	_ = f.replaying.close(&tape) // it never fails
-	out.Served, out.Tolerated, out.Diverged, out.MoreDiverged, out.Fork = tape.Served, tape.Tolerated, tape.Diverged, tape.MoreDiverged, &f.out
+	out.Served, out.Tolerated, out.Diverged, out.Fork = tape.Served, tape.Tolerated, tape.Diverged, &f.out
 	f.leaveOpen()
 	_, _ = f.runs.close(&written), f.others.close(out) // their errors are about their troubles
 	out.Troubles = append(written.Troubles, out.Troubles...)

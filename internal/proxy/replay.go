@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"investigator/internal/converse"
 	"investigator/internal/edge"
@@ -30,15 +31,17 @@ type taped struct {
 	made  bool       // its answer never went over a wire and has to be encoded
 	fails bool       // a failure is what was recorded
 	used  bool
+	at    time.Time // when it was answered last
 
 	hidden   bool               // no agent sees its answer, so none asks again
 	inserted *foreign.Insertion // what a fork added to its answer
 }
 
-// place says which event a block of a request came from.
+// place says which event a result in a request came from.
 type place struct {
-	message, block, seq int
-	tool                string
+	foreign.Result
+	seq  int
+	tool string
 }
 
 // tape is a cassette being served.
@@ -62,6 +65,7 @@ type replaying struct {
 	tolerated map[foreign.Change]int
 	diverged  divergences
 	missed    map[ledger.Sum]bool
+	more      int // requests that diverged after so many
 	served    int
 }
 
@@ -258,6 +262,7 @@ func (m *replaying) take(c *call) (*taped, Divergence) {
 // find is take under the lock; why compares requests, and is called without it.
 func (m *replaying) find(c *call) (found *taped, why func() Divergence) {
 	if again := m.retried(c); again != nil {
+		again.at = c.At
 		return again, nil
 	}
 	var other *taped // of the same meaning, where that is not enough
@@ -285,21 +290,8 @@ func (m *replaying) find(c *call) (found *taped, why func() Divergence) {
 	return nil, m.nearest(c)
 }
 
-// tolerates reports whether a request may be answered as a recorded one that
-// has its meaning.
-func (m *replaying) tolerates(t *taped, c *call) (changes []foreign.Change, same bool) {
-	if m.p.o.Strict {
-		return nil, false
-	}
-	recorded, err := t.asked()
-	if err != nil {
-		return nil, false // differs tells of it
-	}
-	return foreign.CompareRequests(recorded, c.Asked)
-}
-
 func (m *replaying) use(c *call, t *taped) {
-	t.used = true
+	t.used, t.at = true, c.At
 	m.served++
 	if c.Invocation != "" {
 		m.byCall[c.Invocation] = t
@@ -307,6 +299,8 @@ func (m *replaying) use(c *call, t *taped) {
 }
 
 // retried finds the call that c is another attempt of: it gets the same answer.
+// What a client did not say when the call was recorded is told as it was then, and
+// one that was recorded as the next is served as that.
 func (m *replaying) retried(c *call) *taped {
 	if c.Invocation != "" {
 		if t := m.byCall[c.Invocation]; t != nil && t.key == c.key {
@@ -315,12 +309,14 @@ func (m *replaying) retried(c *call) *taped {
 		return nil
 	}
 	var last *taped
+	more := false
 	for _, t := range m.byKey[c.key] {
 		if t.used && !t.hidden {
 			last = t
 		}
+		more = more || !t.used
 	}
-	if last != nil && (c.Attempt > 1 || m.failed(last)) {
+	if last != nil && (c.Attempt > 1 || m.failed(last) && (!more || c.mayRetry(last.at))) {
 		return last
 	}
 	return nil
@@ -431,7 +427,10 @@ func (t *taped) interaction() (recorder.Interaction, error) {
 func (m *replaying) close(out *Result) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out.Served, out.Tolerated, out.Diverged, out.MoreDiverged = m.served, m.tolerated, m.diverged.list, m.diverged.more
+	out.Served, out.Tolerated, out.Diverged = m.served, m.tolerated, slices.Clip(m.diverged.list)
+	if m.more > 0 {
+		out.Diverged = append(out.Diverged, Divergence{Cause: fmt.Sprintf("%d more requests diverged", m.more)})
+	}
 	for _, t := range m.tapes {
 		for _, call := range t.calls {
 			if !call.used {

@@ -15,8 +15,9 @@
 //
 // Scrubbing JSON text keeps it JSON: no quote is ever removed, and a backslash
 // only with the n or r it escapes, inside a key block. Scrubbing twice changes
-// nothing more. Canonicalise JSON before scrubbing, since an escape can hide a
-// secret, and again after it, since a member's name may have been one.
+// nothing more. An escape can hide a secret, in JSON inside a text of JSON too:
+// JSON scrubs what could be. Canonicalise after it, since a member's name may have
+// been a secret.
 //
 // The package is pure.
 package scrub
