@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,10 +112,13 @@ func (a *attempt) passWhole(ctx context.Context, resp *http.Response, w *writer,
 	}
 }
 
+// readAll appends what comes to dst, and takes no more than twice the memory
+// that it needs.
 func readAll(dst []byte, r io.Reader) ([]byte, error) {
+	const least = 512
 	for {
 		if len(dst) == cap(dst) {
-			dst = append(dst, 0)[:len(dst)]
+			dst = slices.Grow(dst, max(len(dst), least))
 		}
 		n, err := r.Read(dst[len(dst):cap(dst)])
 		dst = dst[:len(dst)+n]

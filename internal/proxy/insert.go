@@ -209,9 +209,7 @@ func (f *forking) insert(c *call) (out *call, d *Divergence, err error) {
 
 // unplaced refuses a request that has no place for what the fork inserted.
 func (f *forking) unplaced(c *call, w *writer, d Divergence) {
-	f.mu.Lock()
 	f.note(c, d)
-	f.mu.Unlock()
 	f.refuse(c, w, d)
 }
 

@@ -38,10 +38,6 @@ type taped struct {
 	inserted *foreign.Insertion // what a fork added to its answer
 }
 
-// maxDiverged is how many divergences are told one by one: each holds parts of a
-// request, and an agent that went astray may send others for days.
-const maxDiverged = 100
-
 // place says which event a result in a request came from.
 type place struct {
 	foreign.Result
@@ -68,7 +64,7 @@ type replaying struct {
 	mu        sync.Mutex
 	byCall    map[string]*taped // by invocation id
 	tolerated map[foreign.Change]int
-	diverged  []Divergence
+	diverged  divergences
 	missed    map[ledger.Sum]bool
 	more      int // requests that diverged after so many
 	served    int
@@ -253,28 +249,36 @@ func (t *tape) follows(c *call) bool {
 	return slices.ContainsFunc(c.sums, func(s ledger.Sum) bool { return s == last || t.carry[s] })
 }
 
-// take finds the recorded call of a request and marks it as used.
+// take finds the recorded call of a request and marks it as used. Where there is
+// none it says why; other calls do not wait while that is found out.
 func (m *replaying) take(c *call) (*taped, Divergence) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	t, why := m.find(c)
+	m.mu.Unlock()
+	if t != nil {
+		return t, Divergence{}
+	}
+	d := why()
+	m.note(c, d)
+	return nil, d
+}
+
+// find is take under the lock; why compares requests, and is called without it.
+func (m *replaying) find(c *call) (found *taped, why func() Divergence) {
 	if again := m.retried(c); again != nil {
 		again.given++
-		return again, Divergence{}
+		return again, nil
 	}
-	var d Divergence
+	var other *taped // of the same meaning, where that is not enough
 	exact := exactOf(c.Asked)
 	for _, t := range m.byKey[c.key] {
 		if t.used {
 			continue
 		}
 		if t.exact != exact {
-			recorded, err := t.asked()
-			if err != nil {
-				return nil, Divergence{Cassette: t.tape.c.Name(), Event: t.seq, Cause: err.Error()}
-			}
-			changes, same := foreign.CompareRequests(recorded, c.Asked)
-			if m.p.o.Strict || !same {
-				d = compare(t, recorded, c, m.p.o.Strict)
+			changes, same := m.tolerates(t, c)
+			if !same {
+				other = t
 				continue
 			}
 			for _, change := range changes {
@@ -282,13 +286,12 @@ func (m *replaying) take(c *call) (*taped, Divergence) {
 			}
 		}
 		m.use(c, t)
-		return t, d
+		return t, nil
 	}
-	if d.Event == 0 {
-		d = m.nearest(c)
+	if other != nil {
+		return nil, func() Divergence { return other.differs(c, m.p.o.Strict) }
 	}
-	m.note(c, d)
-	return nil, d
+	return nil, m.nearest(c)
 }
 
 func (m *replaying) use(c *call, t *taped) {
@@ -297,19 +300,6 @@ func (m *replaying) use(c *call, t *taped) {
 	if c.Invocation != "" {
 		m.byCall[c.Invocation] = t
 	}
-}
-
-func (m *replaying) note(c *call, d Divergence) {
-	if m.missed[c.key] {
-		return // the same request again, from a client that retries
-	}
-	if len(m.missed) >= maxDiverged {
-		m.more++
-		return
-	}
-	m.missed[c.key] = true
-	m.diverged = append(m.diverged, d)
-	m.p.o.Notify(Note{"diverged", d.String()})
 }
 
 func (m *replaying) refuse(c *call, w *writer, d Divergence) {
@@ -404,7 +394,7 @@ func (t *taped) interaction() (recorder.Interaction, error) {
 func (m *replaying) close(out *Result) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out.Served, out.Tolerated, out.Diverged = m.served, m.tolerated, slices.Clip(m.diverged)
+	out.Served, out.Tolerated, out.Diverged = m.served, m.tolerated, slices.Clip(m.diverged.list)
 	if m.more > 0 {
 		out.Diverged = append(out.Diverged, Divergence{Cause: fmt.Sprintf("%d more requests diverged", m.more)})
 	}

@@ -70,7 +70,7 @@ func (p *Proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		p.turnAway(w, like, http.StatusNotFound, "UnknownOperationException", message)
 		return
 	}
-	m := p.lender.lend(int(min(max(r.ContentLength, 0), maxBody)) + 1)
+	m := p.lender.lend(int(min(max(r.ContentLength, 0), believed)) + 1)
 	body, err := readAll(m.raw, http.MaxBytesReader(rw, r.Body, maxBody))
 	w.ready = time.Now().Add(waitFor(r.Header))
 	if err != nil {
