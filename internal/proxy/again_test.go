@@ -2,8 +2,11 @@ package proxy
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -105,4 +108,125 @@ func askAs(t *testing.T, url, body, invocation string) *http.Response {
 	}
 	t.Cleanup(func() { resp.Body.Close() })
 	return resp
+}
+
+// TestGivesUpWhileToolsWork: the same, but the second answer calls a tool, and the
+// first call is seen to end before the tool's result comes. It once took the result
+// from the run.
+func TestGivesUpWhileToolsWork(t *testing.T) {
+	const path, question = "/model/m/converse", `{"role":"user","content":[{"text":"q"}]}`
+	const turn = `{"role":"assistant","content":[{"toolUse":{"toolUseId":"u","name":"f","input":{}}}]}`
+	asked := make(chan struct{})
+	n := 0
+	p := recordTo(t, upstreamFunc(func(r *http.Request, _ []byte) (*http.Response, error) {
+		answer := hello
+		switch n++; n {
+		case 1:
+			close(asked)
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		case 2:
+			answer = `{"output":{"message":` + turn + `},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}`
+		}
+		return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(answer)}), nil
+	}), nil)
+	ctx, giveUp := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = http.DefaultClient.Do(request(t, p.url+path, `{"messages":[`+question+`]}`, RunHeader, "one").WithContext(ctx)) // given up below
+	}()
+	<-asked
+	post(t, p.url, path, `{"messages":[`+question+`]}`, RunHeader, "one")
+	giveUp()
+	<-gone
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(p.dir, "run-002.yaml")); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the call that was given up has no cassette of its own")
+		}
+	}
+	post(t, p.url, path, `{"messages":[`+question+`,`+turn+`,{"role":"user","content":[{"toolResult":{"toolUseId":"u","content":[{"text":"x"}]}}]}]}`, RunHeader, "one")
+	got := p.end()
+	want := [][]string{{"run.started", "model.responded", "tool.called", "tool.returned", "model.responded", "run.finished"}, {"run.started", "model.failed", "run.finished"}}
+	var types [][]string
+	for _, path := range got.Recorded {
+		types = append(types, typesOf(t, open(t, path)))
+	}
+	if d := cmp.Diff(want, types); d != "" || len(got.Troubles) > 0 {
+		t.Errorf("troubles %v, events (-want +got):\n%s", got.Troubles, d)
+	}
+}
+
+// TestAsksAgainAfterAFailure: the same request that is no attempt of a call that
+// failed is a call of its own, and a replay answers it as that.
+func TestAsksAgainAfterAFailure(t *testing.T) {
+	const body = `{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`
+	type asked struct {
+		after time.Duration
+		count string // of retries, as the client says
+		tag   string
+		code  int
+	}
+	for name, c := range map[string]struct {
+		recorded, replayed []asked
+		runs, calls        int
+	}{
+		"attempts that are not counted": {[]asked{{code: 429}, {time.Second, "", "", 429}, {time.Second, "", "", 200}}, []asked{{code: 200}}, 1, 1},
+		"much later": {[]asked{{code: 429}, {time.Second, "", "", 429}, {time.Hour, "", "", 200}},
+			[]asked{{code: 429}, {time.Second, "", "", 429}, {time.Second, "", "", 200}}, 1, 2},
+		"counted from the start": {[]asked{{count: "0", code: 429}, {time.Second, "1", "", 429}, {time.Second, "0", "", 200}},
+			[]asked{{count: "0", code: 429}, {time.Second, "1", "", 429}, {time.Second, "0", "", 200}}, 1, 2},
+		"by another run": {[]asked{{0, "0", "a", 429}, {time.Second, "1", "a", 429}, {time.Second, "0", "b", 200}},
+			[]asked{{0, "0", "a", 429}, {time.Second, "1", "a", 429}, {time.Second, "0", "b", 200}}, 2, 2},
+		"more often than recorded": {[]asked{{count: "0", code: 429}, {time.Second, "1", "", 429}},
+			[]asked{{count: "0", code: 429}, {time.Second, "1", "", 429}, {time.Second, "0", "", 429}}, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var now atomic.Pointer[time.Time]
+			began := time.Now()
+			now.Store(&began)
+			clock := func() time.Time { return *now.Load() }
+			ask := func(url string, list []asked) {
+				for i, a := range list {
+					later := clock().Add(a.after)
+					now.Store(&later)
+					headers := []string{RunHeader, a.tag}
+					if a.count != "" {
+						headers = append(headers, "X-Stainless-Retry-Count", a.count)
+					}
+					if code, _, text := post(t, url, "/model/m/converse", body, headers...); code != a.code {
+						t.Errorf("call %d: %d %s, expected %d", i+1, code, text, a.code)
+					}
+				}
+			}
+			calls := 0
+			dir := t.TempDir()
+			p := start(t, Options{Now: clock, Record: &RecordOptions{Spool: dir, Create: func(n int, h recorder.Header) (*recorder.Writer, error) {
+				return recorder.Create(filepath.Join(dir, fmt.Sprint(n, ".yaml")), h)
+			}}, Upstream: upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+				if calls++; calls <= 2 {
+					return response(429, "ThrottlingException", foreign.Encoded{ContentType: "application/json", Body: []byte(`{"message":"slow down"}`)}), nil
+				}
+				return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)}), nil
+			})})
+			ask(p.url, c.recorded)
+			var tapes []*recorder.Cassette
+			n := 0
+			for _, path := range p.end().Recorded {
+				tapes = append(tapes, open(t, path))
+				n += tapes[len(tapes)-1].Len()
+			}
+			if len(tapes) != c.runs || n != c.calls {
+				t.Errorf("%d calls of %d runs, expected %d of %d", n, len(tapes), c.calls, c.runs)
+			}
+			r := start(t, Options{Now: clock, Replay: tapes})
+			ask(r.url, c.replayed)
+			if got := r.end(); len(got.Diverged)+len(got.LeftOver) > 0 {
+				t.Errorf("replay: %+v", got)
+			}
+		})
+	}
 }

@@ -40,6 +40,7 @@ type call struct {
 	key     ledger.Sum
 	results []foreign.Result
 	over    bool // it ended before its run was known
+	answers int  // that its run had when it began
 }
 
 // newCall is a call whose body was read.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"investigator/internal/edge"
 	"investigator/internal/recorder"
 )
 
@@ -112,4 +113,22 @@ func troubled(list []string) error {
 func missing(w *recorder.Writer) bool {
 	_, err := os.Lstat(w.Path())
 	return w.Path() != "" && errors.Is(err, fs.ErrNotExist)
+}
+
+// apart records a failure that came when its run had another answer already and
+// its tools were at work: a call that its client gave up for a second one, say,
+// and that was seen to end after that. In the run it would stand between calls of
+// tools and their results. It gets a cassette of its own.
+func (r *runs) apart(c *call, ret edge.Return) {
+	if r.o.Create == nil {
+		r.tell("a call failed when the run had gone on, and is on no cassette: " + clean(c.Path))
+		return
+	}
+	u, err := r.makeAs(c, "")
+	if err != nil {
+		r.lose(c, err)
+		return
+	}
+	r.project(u, c, ret)
+	r.end(u)
 }

@@ -26,6 +26,7 @@ type run struct {
 	key        ledger.Sum      // of the last request
 	length     int             // messages in it
 	answer     json.RawMessage // the last
+	answers    int             // of the model, so far
 	busy       int             // calls under way
 	held       *held           // a failed call that may be tried again
 	invocation string          // of the last call, "" if its client sends none
@@ -266,7 +267,10 @@ func sideCall(op foreign.Op) bool {
 func sideRun(u *run) bool { return u.length < 0 }
 
 // make creates the cassette of a new run. r.mu is held.
-func (r *runs) make(c *call) (*run, error) {
+func (r *runs) make(c *call) (*run, error) { return r.makeAs(c, c.Tag) }
+
+// makeAs is make for a run that calls with a tag go to, "" for none.
+func (r *runs) makeAs(c *call, tag string) (*run, error) {
 	h, err := foreignHeader(r.p.o, c)
 	if err != nil {
 		return nil, err
@@ -279,7 +283,7 @@ func (r *runs) make(c *call) (*run, error) {
 	if len(r.names) < maxNames {
 		r.names = append(r.names, w.Path())
 	}
-	return r.adopt(w, c.Tag, foreign.Projector{}), nil
+	return r.adopt(w, tag, foreign.Projector{}), nil
 }
 
 // create makes a cassette. Where too many files are open it ends half of the runs,
@@ -329,7 +333,7 @@ func (r *runs) enter(u *run, c *call) {
 	if sideCall(c.Route.Op) {
 		u.length = -1
 	}
-	u.invocation = c.Invocation
+	u.invocation, c.answers = c.Invocation, u.answers
 	r.bySum[u.sum] = append(r.bySum[u.sum], u)
 	r.byKey[u.key] = append(r.byKey[u.key], u)
 	u.busy++

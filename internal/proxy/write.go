@@ -55,10 +55,13 @@ func (r *runs) take(u *run, c *call, ret edge.Return, retry bool) (*batch, error
 		u.held = nil
 	}
 	var b *batch
-	if ret.Failed && mayRetry(ret) {
+	switch {
+	case ret.Failed && u.answers > c.answers && u.project.Waits():
+		r.apart(c, ret)
+	case ret.Failed && mayRetry(ret):
 		r.release(u) // of another call of the run, at the same time
 		u.held = &held{c: c, attempts: ret.Wire.Attempts, ret: ret, at: c.ended(ret)}
-	} else {
+	default:
 		b = r.project(u, c, ret)
 	}
 	r.changed.Broadcast()
@@ -110,6 +113,9 @@ func (r *runs) project(u *run, c *call, ret edge.Return) *batch {
 	}
 	next, taken := next.Answer(c.Request, ret)
 	u.project, u.answer = next, ret.Body
+	if !ret.Failed {
+		u.answers++
+	}
 	return r.enqueue(u, append(list, recorder.Taken(taken)), len(c.raw)+len(ret.Body))
 }
 
