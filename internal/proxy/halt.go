@@ -50,7 +50,7 @@ func (h *Halt) String() string {
 	s := fmt.Sprintf("halted before the model call of event %d, as asked: about %d input tokens of %s not spent", h.Event, h.Tokens, h.Model)
 	for i, c := range h.Changes {
 		if i == 3 {
-			s += fmt.Sprintf("; %d more changes", len(h.Changes)-i)
+			s += fmt.Sprintf("; and %d more", len(h.Changes)-i)
 			break
 		}
 		s += fmt.Sprintf("; %s %s: was %s, now %s", c.Kind, c.Path, shown(c.Old), shown(c.New))
