@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"os"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -22,11 +23,18 @@ type AgentConfig struct {
 // counts for nothing: only the network knows of it. Files that cannot be read,
 // or a profile that does not exist, are the agent's to complain about.
 func FindAgentConfig(ctx context.Context) AgentConfig {
-	cfg, err := bedrock.LoadConfig(ctx, "", "")
+	// Two settings have the SDK ask while it reads: which defaults to take is asked
+	// of the machine's metadata service, and the name server for who gives keys.
+	quiet := []func(*config.LoadOptions) error{config.WithDefaultsMode(aws.DefaultsModeLegacy)}
+	served := os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != ""
+	if served {
+		quiet = append(quiet, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
+	}
+	cfg, err := bedrock.LoadConfig(ctx, "", "", quiet...)
 	if err != nil {
 		return AgentConfig{Credentials: true}
 	}
-	found := AgentConfig{Credentials: cfg.Credentials != nil && !aws.IsCredentialsProvider(cfg.Credentials, (*ec2rolecreds.Provider)(nil))}
+	found := AgentConfig{Credentials: served || cfg.Credentials != nil && !aws.IsCredentialsProvider(cfg.Credentials, (*ec2rolecreds.Provider)(nil))}
 	for _, source := range cfg.ConfigSources {
 		if profile, is := source.(config.SharedConfig); is {
 			found.Region = profile.Region

@@ -1,14 +1,28 @@
 package proxy
 
 import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 )
 
 // TestAgentConfig: whatever an SDK would find by itself counts, from whatever
-// source, and a machine without any has none.
+// source, and a machine without any has none. Nobody is asked, whom a replay could
+// wait for: neither the metadata service nor a name server.
 func TestAgentConfig(t *testing.T) {
+	metadata := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the metadata service is asked") }))
+	defer metadata.Close()
+	resolver := net.DefaultResolver
+	defer func() { net.DefaultResolver = resolver }()
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		t.Error("a name server is asked")
+		return nil, errors.New("no network")
+	}}
 	const keys = "aws_access_key_id = AKIDEXAMPLE\naws_secret_access_key = x\n"
 	for _, test := range []struct {
 		name, file string
@@ -25,6 +39,9 @@ func TestAgentConfig(t *testing.T) {
 		{"process", "[default]\ncredential_process = false\n", nil, AgentConfig{"", true}},
 		{"web identity", "", map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "t", "AWS_ROLE_ARN": "arn:aws:iam::1:role/r"}, AgentConfig{"", true}},
 		{"container", "", map[string]string{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"}, AgentConfig{"", true}},
+		{"somebody who gives keys", "[default]\nregion = eu-west-1\n", map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://keys.invalid/x"}, AgentConfig{"eu-west-1", true}},
+		{"defaults of the machine", "[default]\ndefaults_mode = auto\nregion = eu-west-1\n", nil, AgentConfig{"eu-west-1", false}},
+		{"defaults of the machine, by variable", "", map[string]string{"AWS_DEFAULTS_MODE": "auto"}, AgentConfig{}},
 		{"a profile that is not there", "", map[string]string{"AWS_PROFILE": "p"}, AgentConfig{"", true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -33,9 +50,10 @@ func TestAgentConfig(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION",
-				"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
+				"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_DEFAULTS_MODE"} {
 				t.Setenv(name, test.env[name])
 			}
+			t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata.URL)
 			t.Setenv("AWS_CONFIG_FILE", file)
 			t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
 			if got := FindAgentConfig(t.Context()); got != test.want {
