@@ -44,12 +44,15 @@ func (p *passage) read() (n int, err error) {
 }
 
 // take keeps a piece and passes it on, unless it has to be held. What was held
-// before was not the end.
+// before was not the end, unless the piece goes on with it.
 func (p *passage) take(b []byte) {
+	goesOn := len(p.held) > 0 && within(p.Body)
 	p.keep(b)
-	p.release()
-	if p.w.durable && saysEnd(p.Body, len(b)) {
-		p.held = bytes.Clone(b)
+	if !goesOn {
+		p.release()
+	}
+	if goesOn || p.w.durable && saysEnd(p.Body, len(b)) {
+		p.held = append(p.held, b...)
 		return
 	}
 	p.send(b)
@@ -70,14 +73,32 @@ func (p *passage) send(b []byte) {
 	}
 }
 
+// within reports whether a stream stops within an event. Frames are not taken
+// apart: none that says something new comes behind one that says the end.
+func within(stream []byte) bool {
+	return isFrames(stream) || !bytes.HasSuffix(stream, []byte("\n\n")) && !bytes.HasSuffix(stream, []byte("\n\r\n"))
+}
+
+func isFrames(stream []byte) bool { return len(stream) > 0 && stream[0] == 0 }
+
 // saysEnd reports whether the last n bytes of a stream may say that the answer is
 // whole. A text that looks so is held for as long as it is the last that came.
 func saysEnd(stream []byte, n int) bool {
-	within := func(more int, ends ...string) bool {
-		last := stream[max(0, len(stream)-n-more):]
-		return slices.ContainsFunc(ends, func(end string) bool { return bytes.Contains(last, []byte(end)) })
+	const longest = 64 // of what says so, and may be cut
+	ends := []string{
+		"message_stop",                                      // Anthropic
+		"[DONE]", `"finish_reason":"`, `"finish_reason": "`, // OpenAI
 	}
-	return within(16<<10, ":event-type\x07\x00\x08metadata", ":event-type\x07\x00\x0bmessageStop") || // Converse: before what the frame holds
-		within(64, "message_stop", "eyJ0eXBlIjoibWVzc2FnZV9zdG9w") || // Anthropic, and in chunks: {"type":"message_stop
-		within(64, "[DONE]", `"finish_reason":"`, `"finish_reason": "`) // OpenAI
+	if isFrames(stream) {
+		ends = []string{ // which no text in a frame can hold
+			":event-type\x07\x00\x08metadata", ":event-type\x07\x00\x0bmessageStop", // Converse
+			`"bytes":"eyJ0eXBlIjoibWVzc2FnZV9zdG9w`, `"bytes": "eyJ0eXBlIjoibWVzc2FnZV9zdG9w`, // Anthropic: {"type":"message_stop
+		}
+	}
+	began := max(0, len(stream)-n)
+	last := stream[began:]
+	if within(stream[:began]) {
+		last = stream[max(0, began-longest):]
+	}
+	return slices.ContainsFunc(ends, func(end string) bool { return bytes.Contains(last, []byte(end)) })
 }
