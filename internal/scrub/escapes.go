@@ -20,14 +20,15 @@ func JSON(b []byte) ([]byte, int) {
 	if plain = withoutEscapes(b); Find(plain) == "" {
 		return b, hidden + seen
 	}
-	b, n := Scrub(plain) // a name and its value, in two texts
+	b, n := Scrub(plain) // in several texts
 	return b, hidden + seen + n
 }
 
-// scrubTexts scrubs the texts of JSON in which escapes hide a secret.
+// scrubTexts scrubs the texts of JSON in which escapes hide a secret, a member's
+// name together with its text.
 func scrubTexts(b []byte) (out []byte, count int) {
 	for len(b) > 0 {
-		text := b[:endOfText(b)]
+		text := b[:endOfMember(b)]
 		if plain := withoutEscapes(text); len(plain) < len(text) {
 			if clean, n := Scrub(plain); n > 0 {
 				out, count, b = append(out, clean...), count+n, b[len(text):]
@@ -37,6 +38,17 @@ func scrubTexts(b []byte) (out []byte, count int) {
 		out, b = append(out, text...), b[len(text):]
 	}
 	return out, count
+}
+
+// endOfMember is endOfText for a name and its text, where b begins with such.
+func endOfMember(b []byte) int {
+	end := endOfText(b)
+	between := b[end:]
+	between = between[:endOfText(between)]
+	if value := b[end+len(between):]; b[0] == '"' && len(value) > 0 && string(bytes.TrimSpace(between)) == ":" {
+		return end + len(between) + endOfText(value)
+	}
+	return end
 }
 
 // endOfText returns the offset behind the text that b begins with, or behind what

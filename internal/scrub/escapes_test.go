@@ -47,6 +47,23 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// TestJSONLeavesWhatCameBefore: a secret in a later message changes no earlier one,
+// or the conversation would not begin any more as it did. A model may have passed
+// a key on as it read it, with escaped slashes.
+func TestJSONLeavesWhatCameBefore(t *testing.T) {
+	const before = `{"messages":[{"text":"{\"a\":\"\\u003cb\\u003e\"}"}`
+	for name, later := range map[string]string{
+		"a name and its text": `{"input":{"SecretAccessKey":"wJalrXUtnFEMI\\/K7MDENG\\/bPxRfiCYEXAMPLEKEY"}}`,
+		"spelled with spaces": `{"input" : {"SecretAccessKey" : "wJalrXUtnFEMI\\/K7MDENG\\/bPxRfiCYEXAMPLEKEY"}}`,
+		"one text":            `{"text":"{\"SecretAccessKey\":\"wJalrXUtnFEMI\\/K7MDENG\\/bPxRfiCYEXAMPLEKEY\"}"}`,
+	} {
+		got, n := JSON([]byte(before + "," + later + "]}"))
+		if n != 1 || !strings.HasPrefix(string(got), before) || strings.Contains(string(got), "wJalr") || !json.Valid(got) {
+			t.Errorf("%s: %d removed, %s", name, n, got)
+		}
+	}
+}
+
 // FuzzWithoutEscapes: JSON stays JSON that says the same, and so does JSON inside
 // a text of JSON.
 func FuzzWithoutEscapes(f *testing.F) {
