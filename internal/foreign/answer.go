@@ -43,7 +43,7 @@ func ReadAnswer(d Dialect, body []byte) (json.RawMessage, error) {
 		return nil, err
 	}
 	if d == OpenAI {
-		return readOpenAI(events, whole)
+		return readOpenAI(events, whole, byIndex())
 	}
 	return readAnthropic(events, whole)
 }

@@ -44,11 +44,42 @@ type openAIEvent struct {
 	Error *struct{ Type, Message string } `json:"error"`
 }
 
-func readOpenAI(events []json.RawMessage, whole bool) (json.RawMessage, error) {
+// choosing finds the choice to read among those of an event, -1 where it is none of
+// them.
+type choosing func([]openAIChoice) int
+
+// byIndex reads the choice with the least index of those that are told first: what
+// others say comes between.
+func byIndex() choosing {
+	answer := -1
+	return func(list []openAIChoice) int {
+		if answer < 0 && len(list) > 0 {
+			answer = slices.MinFunc(list, func(a, b openAIChoice) int { return cmp.Compare(a.Index, b.Index) }).Index
+		}
+		return slices.IndexFunc(list, func(c openAIChoice) bool { return c.Index == answer })
+	}
+}
+
+// byPlace reads the choice that stands first, whichever it is.
+func byPlace(list []openAIChoice) int { return min(len(list), 1) - 1 }
+
+// ReadAnswerByPlace reads an answer of several choices as builds did that took them
+// all for one. Their cassettes hold events that were read so.
+func ReadAnswerByPlace(d Dialect, body []byte) (json.RawMessage, error) {
+	if d != OpenAI {
+		return ReadAnswer(d, body)
+	}
+	events, whole, err := eventsOf(body)
+	if err != nil {
+		return nil, err
+	}
+	return readOpenAI(events, whole, byPlace)
+}
+
+func readOpenAI(events []json.RawMessage, whole bool, choose choosing) (json.RawMessage, error) {
 	var a answer
 	var text strings.Builder
 	var calls openAICalls
-	answer := -1 // the index of the first choice: what others say comes between
 	for i, raw := range events {
 		var e openAIEvent
 		if err := json.Unmarshal(raw, &e); err != nil {
@@ -59,10 +90,7 @@ func readOpenAI(events []json.RawMessage, whole bool) (json.RawMessage, error) {
 		}
 		a.usage.Input, a.usage.Output = max(a.usage.Input, e.Usage.Prompt), max(a.usage.Output, e.Usage.Completion)
 		a.usage.CacheRead = max(a.usage.CacheRead, e.Usage.Details.Cached)
-		if answer < 0 && len(e.Choices) > 0 {
-			answer = slices.MinFunc(e.Choices, func(a, b openAIChoice) int { return cmp.Compare(a.Index, b.Index) }).Index
-		}
-		at := slices.IndexFunc(e.Choices, func(c openAIChoice) bool { return c.Index == answer })
+		at := choose(e.Choices)
 		if at < 0 {
 			continue
 		}

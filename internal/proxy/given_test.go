@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"investigator/internal/engine"
 	"investigator/internal/faults"
 )
 
@@ -236,6 +237,18 @@ func TestForksOfBefore(t *testing.T) {
 		}
 		if got := p.end(); len(got.Diverged)+len(got.LeftOver) > 0 {
 			t.Errorf("fork at %d: diverged %v, left over %v", patch.At, got.Diverged, got.LeftOver)
+		}
+	}
+}
+
+// TestChoicesOfBefore: testdata/choices-before*.yaml are runs with two choices,
+// streamed and whole, of the build that did not tell them apart. Their events are
+// what was read then; they replay as they did.
+func TestChoicesOfBefore(t *testing.T) {
+	for _, file := range []string{"testdata/choices-before.yaml", "testdata/choices-before-whole.yaml"} {
+		got, err := engine.Replay(t.Context(), open(t, file), engine.ReplayOptions{})
+		if err != nil || !got.Identical {
+			t.Errorf("%s: %+v, %v", file, got.Divergence, err)
 		}
 	}
 }
