@@ -160,6 +160,54 @@ func TestGivesUpWhileToolsWork(t *testing.T) {
 	}
 }
 
+// TestGivenUpFailsFirst: the same, but the first call fails while the second is asked
+// for. It was recorded with the next call of the run, and took the tool's result too.
+func TestGivenUpFailsFirst(t *testing.T) {
+	const path, question = "/model/m/converse", `{"role":"user","content":[{"text":"q"}]}`
+	const turn = `{"role":"assistant","content":[{"toolUse":{"toolUseId":"u","name":"f","input":{}}}]}`
+	eachPlace(t, func(t *testing.T, durable bool) {
+		asked, failed := map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}, make(chan struct{})
+		p := recordTo(t, upstreamFunc(func(r *http.Request, _ []byte) (*http.Response, error) {
+			answer := hello
+			switch id := r.Header.Get("Amz-Sdk-Invocation-Id"); id {
+			case "first":
+				close(asked[id])
+				<-asked["second"]
+				return response(503, "ServiceUnavailableException", foreign.Encoded{ContentType: "application/json", Body: []byte(`{"message":"slow"}`)}), nil
+			case "second":
+				close(asked[id])
+				<-failed
+				answer = `{"output":{"message":` + turn + `},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}`
+			}
+			return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(answer)}), nil
+		}), func(o *RecordOptions) { o.Durable = durable })
+		ask := func(id, messages string) int {
+			resp, err := http.DefaultClient.Do(request(t, p.url+path, `{"messages":[`+messages+`]}`, "Amz-Sdk-Invocation-Id", id, RunHeader, "one"))
+			if err != nil {
+				t.Error(err)
+				return 0
+			}
+			defer resp.Body.Close()
+			_, _ = io.Copy(io.Discard, resp.Body) // its status says all
+			return resp.StatusCode
+		}
+		go func() {
+			defer close(failed)
+			if code := ask("first", question); code != 503 {
+				t.Errorf("the first: %d", code)
+			}
+		}()
+		<-asked["first"]
+		ask("second", question)
+		ask("third", question+`,`+turn+`,{"role":"user","content":[{"toolResult":{"toolUseId":"u","content":[{"text":"x"}]}}]}`)
+		recorded := p.end().Recorded
+		want := []string{"run.started", "model.failed", "model.responded", "tool.called", "tool.returned", "model.responded", "run.finished"}
+		if d := cmp.Diff(want, typesOf(t, open(t, recorded[0]))); d != "" || len(recorded) != 1 {
+			t.Errorf("%v, events (-want +got):\n%s", recorded, d)
+		}
+	})
+}
+
 // TestAsksAgainAfterAFailure: the same request that is no attempt of a call that
 // failed is a call of its own, and a replay answers it as that.
 func TestAsksAgainAfterAFailure(t *testing.T) {

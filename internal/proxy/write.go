@@ -62,6 +62,9 @@ func (r *runs) take(u *run, c *call, ret edge.Return, retry bool) (*batch, error
 		r.release(u) // of another call of the run, at the same time
 		u.held = &held{c: c, attempts: ret.Wire.Attempts, ret: ret, at: c.ended(ret)}
 	default:
+		if h := u.held; h != nil && h.c.key == c.key && u.callsTools(c, ret) {
+			r.release(u) // it was given up for c, and no attempt may follow between the tools and their results
+		}
 		b = r.project(u, c, ret)
 	}
 	r.changed.Broadcast()
@@ -69,6 +72,13 @@ func (r *runs) take(u *run, c *call, ret edge.Return, retry bool) (*batch, error
 		r.changed.Wait()
 	}
 	return b, nil
+}
+
+// callsTools reports whether the run waits for tools once a call came back.
+func (u *run) callsTools(c *call, ret edge.Return) bool {
+	next, _ := u.project.Results(c.Asked)
+	next, _ = next.Answer(c.Request, ret)
+	return next.Waits()
 }
 
 // instead finds a run for a call whose own broke while it was under way.
