@@ -100,8 +100,12 @@ func childEnv(env []string, url string, own proxy.AgentConfig, region string) []
 		"AWS_DEFAULT_REGION":                cmp.Or(value("AWS_DEFAULT_REGION"), region),
 		"OPENAI_API_KEY":                    cmp.Or(value("OPENAI_API_KEY"), "investigator"),
 	}
-	for _, name := range []string{"NO_PROXY", "no_proxy"} {
-		set[name] = strings.TrimSuffix("127.0.0.1,localhost,"+value(name), ",")
+	// Programs that read the one first do not look at the other any more, and some
+	// know the star, for every host, only where it stands alone.
+	for name, other := range map[string]string{"NO_PROXY": "no_proxy", "no_proxy": "NO_PROXY"} {
+		if set[name] = cmp.Or(value(name), value(other)); set[name] != "*" {
+			set[name] = strings.TrimSuffix("127.0.0.1,localhost,"+set[name], ",")
+		}
 	}
 	// A bearer key overrides other credentials, and is not sent over http; with the
 	// other one the endpoint above means nothing.

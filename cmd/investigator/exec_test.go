@@ -36,7 +36,10 @@ func TestChildEnv(t *testing.T) {
 		{"half of a key", []string{"AWS_ACCESS_KEY_ID=a", "AWS_SESSION_TOKEN=t"}, proxy.AgentConfig{}, "",
 			map[string]string{"AWS_ACCESS_KEY_ID": dummy, "AWS_SECRET_ACCESS_KEY": dummy, "AWS_SESSION_TOKEN": ""}},
 		{"bearer keys and web proxies", []string{"AWS_BEARER_TOKEN_BEDROCK=b", "NO_PROXY=x.invalid", "OPENAI_API_KEY=k"}, proxy.AgentConfig{}, "",
-			map[string]string{"AWS_BEARER_TOKEN_BEDROCK": "", "NO_PROXY": "127.0.0.1,localhost,x.invalid", "no_proxy": "127.0.0.1,localhost", "OPENAI_API_KEY": "k"}},
+			map[string]string{"AWS_BEARER_TOKEN_BEDROCK": "", "NO_PROXY": "127.0.0.1,localhost,x.invalid", "no_proxy": "127.0.0.1,localhost,x.invalid", "OPENAI_API_KEY": "k"}},
+		{"web proxies for some, by the other name", []string{"no_proxy=x.invalid"}, proxy.AgentConfig{}, "",
+			map[string]string{"NO_PROXY": "127.0.0.1,localhost,x.invalid", "no_proxy": "127.0.0.1,localhost,x.invalid"}},
+		{"web proxies for none", []string{"NO_PROXY=*", "no_proxy="}, proxy.AgentConfig{}, "", map[string]string{"NO_PROXY": "*", "no_proxy": "*"}},
 	} {
 		env := childEnv(append([]string{"PATH=p"}, test.env...), "http://127.0.0.1:1", test.own, test.region)
 		slices.Sort(env)
