@@ -285,8 +285,11 @@ func (f *forking) patchedCall(c *call) (*call, error) {
 func (f *forking) asPatched(c *call, a foreign.Asked) (*call, error) {
 	if a.Dialect == foreign.Converse {
 		own := faults.CheckConversation(c.Request.Messages)
+		added := a.Request.Messages.Len() - c.Request.Messages.Len()
 		for _, v := range faults.CheckConversation(a.Request.Messages) {
-			if !slices.Contains(own, v) {
+			behind := v // of what was inserted, where anything was
+			behind.Message -= added
+			if !slices.Contains(own, v) && !slices.Contains(own, behind) {
 				return nil, fmt.Errorf("Bedrock would refuse the conversation: %s", v)
 			}
 		}

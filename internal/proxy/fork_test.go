@@ -253,3 +253,28 @@ func TestForkOfAnOddHistory(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestInsertBeforeAnOddHistory: the same, where what the fork inserts moves what is
+// odd to another place.
+func TestInsertBeforeAnOddHistory(t *testing.T) {
+	const ask = `{"toolConfig":{"tools":[{"toolSpec":{"name":"look","inputSchema":{"json":{"type":"object"}}}}]},"messages":[{"role":"user","content":[{"text":"q"}]}`
+	const odd = `,{"role":"assistant","content":[{"text":"hello"}]},{"role":"user","content":[{"text":"and"}]},{"role":"user","content":[{"text":"more"}]}`
+	up := upstreamFunc(func(*http.Request, []byte) (*http.Response, error) {
+		return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(hello)}), nil
+	})
+	p := recordTo(t, up, nil)
+	post(t, p.url, "/model/m/converse", ask+`]}`)
+	f := start(t, Options{Upstream: up, Fork: &ForkOptions{Parent: open(t, p.end().Recorded[0]), Live: true,
+		Patch: faults.InsertCall("look", []byte(`{}`), []byte(`{"a":1}`)).For(2),
+		Create: func(h recorder.Header) (*recorder.Writer, error) {
+			return recorder.Create(filepath.Join(t.TempDir(), "fork.yaml"), h)
+		}}})
+	for _, r := range []string{ask + `]}`, ask + odd + `]}`} {
+		if code, _, text := post(t, f.url, "/model/m/converse", r); code != 200 {
+			t.Errorf("%d: %s", code, text)
+		}
+	}
+	if got := f.end(); !got.Fork.Reached || len(got.Troubles) > 0 {
+		t.Errorf("%+v", got)
+	}
+}
