@@ -28,27 +28,51 @@ func before(a, b string) bool {
 	return err == nil && x.Before(y)
 }
 
-// retried finds the call that c is another attempt of: it gets the same answer.
-// Where the client does not count, so many attempts of a failed call are one as
-// were recorded; where nothing else waits for the request, all of them are.
+// retried finds the call that c is another attempt of: it gets the same answer. A
+// failure that was given as often as it was recorded is over where another call
+// waits for the request: an attempt that was given up may have been seen to fail
+// behind the next, which is then a call of its own. Where nothing waits, a client
+// that says nothing of attempts tries a failed call again, too.
 func (m *replaying) retried(c *call) *taped {
+	last := m.lastGiven(c)
+	if last == nil {
+		return nil
+	}
+	again := c.Invocation != "" || c.Attempt > 1
+	switch {
+	case !m.failed(last):
+	case !m.unasked(c):
+		again = true
+	case last.given >= last.tries:
+		again = false
+	case c.Attempt == 0:
+		again = true
+	}
+	if !again {
+		return nil
+	}
+	return last
+}
+
+// lastGiven is the call whose answer c's client got last, nil if there is none.
+func (m *replaying) lastGiven(c *call) (last *taped) {
 	if c.Invocation != "" {
-		if t := m.byCall[c.Invocation]; t != nil && t.key == c.key {
-			return t
+		if last = m.byCall[c.Invocation]; last != nil && last.key == c.key {
+			return last
 		}
 		return nil
 	}
-	var last *taped
-	more := false
 	for _, t := range m.byKey[c.key] {
-		if more = more || !t.used; t.used && !t.hidden {
+		if t.used && !t.hidden {
 			last = t
 		}
 	}
-	if last != nil && (c.Attempt > 1 || m.failed(last) && (!more || c.Attempt == 0 && last.given < last.tries)) {
-		return last
-	}
-	return nil
+	return last
+}
+
+// unasked reports whether a recorded call of c's meaning was not asked for yet.
+func (m *replaying) unasked(c *call) bool {
+	return slices.ContainsFunc(m.byKey[c.key], func(t *taped) bool { return !t.used })
 }
 
 // failed reports whether the recorded answer is one that clients try again.

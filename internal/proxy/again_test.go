@@ -53,8 +53,19 @@ func TestFailsAndIsAskedLater(t *testing.T) {
 
 // TestGivesUpLate: a client that gives a streamed call up and asks again at once may
 // be seen to leave after it has its second answer. A replay gives the two answers in
-// the order in which they were asked for.
+// the order in which they were asked for, also where the client says that they are
+// attempts of one call: it once gave all of these the first.
 func TestGivesUpLate(t *testing.T) {
+	for name, headers := range map[string][2][]string{
+		"two calls":        {{"Amz-Sdk-Invocation-Id", "first"}, {"Amz-Sdk-Invocation-Id", "second"}},
+		"attempts of one":  {{"Amz-Sdk-Invocation-Id", "first"}, {"Amz-Sdk-Invocation-Id", "first", "Amz-Sdk-Request", "attempt=2; max=3"}},
+		"counted attempts": {{"X-Stainless-Retry-Count", "0"}, {"X-Stainless-Retry-Count", "1"}},
+	} {
+		t.Run(name, func(t *testing.T) { givesUpLate(t, headers) })
+	}
+}
+
+func givesUpLate(t *testing.T, headers [2][]string) {
 	const path = "/model/m/converse-stream"
 	part := said("hello")[:100]
 	left := make(chan struct{})
@@ -74,11 +85,11 @@ func TestGivesUpLate(t *testing.T) {
 		return framed(pr), nil
 	}), nil)
 	body := `{"messages":[{"role":"user","content":[{"text":"q"}]}]}`
-	first := askAs(t, p.url+path, body, "first")
+	first := askAs(t, p.url+path, body, headers[0]...)
 	if _, err := io.ReadFull(first.Body, make([]byte, len(part))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadAll(askAs(t, p.url+path, body, "second").Body); err != nil {
+	if _, err := io.ReadAll(askAs(t, p.url+path, body, headers[1]...).Body); err != nil {
 		t.Fatal(err)
 	}
 	first.Body.Close()
@@ -88,10 +99,10 @@ func TestGivesUpLate(t *testing.T) {
 		t.Fatalf("%v, with the events %v", recorded, typesOf(t, c))
 	}
 	r := replayOf(t, true, recorded...)
-	if got, err := io.ReadAll(askAs(t, r.url+path, body, "first").Body); err == nil || !bytes.Equal(got, part) {
+	if got, err := io.ReadAll(askAs(t, r.url+path, body, headers[0]...).Body); err == nil || !bytes.Equal(got, part) {
 		t.Errorf("the first answer: %d bytes, %v, expected %d and that they break off", len(got), err, len(part))
 	}
-	if got, err := io.ReadAll(askAs(t, r.url+path, body, "second").Body); err != nil || !bytes.Equal(got, said("hello")) {
+	if got, err := io.ReadAll(askAs(t, r.url+path, body, headers[1]...).Body); err != nil || !bytes.Equal(got, said("hello")) {
 		t.Errorf("the second answer: %d bytes, %v", len(got), err)
 	}
 	if got := r.end(); got.LeftOver != nil || len(got.Diverged) > 0 {
@@ -100,9 +111,9 @@ func TestGivesUpLate(t *testing.T) {
 }
 
 // askAs sends a request and leaves its answer to be read.
-func askAs(t *testing.T, url, body, invocation string) *http.Response {
+func askAs(t *testing.T, url, body string, headers ...string) *http.Response {
 	t.Helper()
-	resp, err := http.DefaultClient.Do(request(t, url, body, "Amz-Sdk-Invocation-Id", invocation, RunHeader, "one"))
+	resp, err := http.DefaultClient.Do(request(t, url, body, append([]string{RunHeader, "one"}, headers...)...))
 	if err != nil {
 		t.Fatal(err)
 	}
