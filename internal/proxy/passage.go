@@ -100,5 +100,8 @@ func saysEnd(stream []byte, n int) bool {
 	if within(stream[:began]) {
 		last = stream[max(0, began-longest):]
 	}
+	for _, none := range []string{`"finish_reason":""`, `"finish_reason": ""`} { // of some services, in each event
+		last = bytes.ReplaceAll(last, []byte(none), nil)
+	}
 	return slices.ContainsFunc(ends, func(end string) bool { return bytes.Contains(last, []byte(end)) })
 }

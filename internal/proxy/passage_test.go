@@ -71,6 +71,10 @@ func TestNothingElseIsHeld(t *testing.T) {
 			t.Errorf("%s: of %q came %q", name, s.text, got)
 		}
 	}
+	const unfinished = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"\"}]}\n\n"
+	if got := came(unfinished); got != unfinished {
+		t.Errorf("of an event that finishes nothing came %q", got)
+	}
 	const looksSo, next = "data: {\"choices\":[{\"delta\":{\"content\":\"[DONE]\"}}]}\n\n", "data: {\"choices\":[{\"delta\":{\"content\":\"that was one, and there is more to come of it yet\"}}]}\n\n"
 	for cut := range len(looksSo) {
 		if got := came(looksSo[:cut], looksSo[cut:], next); got != looksSo+next {
