@@ -41,6 +41,21 @@ func TestScrub(t *testing.T) {
 		"private key":          {"-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END", "-----BEGIN RSA PRIVATE KEY-----[removed: private key]-----END"},
 		"private key, escaped": {`"-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END"`, `"-----BEGIN PRIVATE KEY-----[removed: private key]-----END"`},
 		"signature header":     {"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/2026/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature=00", "AWS4-HMAC-SHA256 Credential=[removed: aws credential scope]/2026/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature=[removed: aws signature]"},
+		"next line in JSON":    {`{"out":"x-api-key:\nauthorization: Basic dXNlcjpwYXNz"}`, `{"out":"x-api-key:\nauthorization: Basic [removed: basic credentials]"}`},
+		"next line":            {"x-api-key:\nauthorization: none", "x-api-key:\nauthorization: none"},
+		"colour":               {`{"out":"X-Amz-Credential=\u001b[0m"}`, `{"out":"X-Amz-Credential=\u001b[0m"}`},
+		"behind an escape":     {`{"out":"x-api-key: \u001bKEYEXAMPLE"}`, `{"out":"x-api-key: \u001b[removed: api key]"}`},
+		"behind a tab":         {"x-api-key:\tKEYEXAMPLE", "x-api-key:\t[removed: api key]"},
+		"behind a tab in JSON": {`{"out":"x-api-key:\tKEYEXAMPLE"}`, `{"out":"x-api-key:\t[removed: api key]"}`},
+		"deep in JSON":         {`{"a":"{\\\"x-api-key\\\":\\\"KEYEXAMPLE\\\"}"}`, `{"a":"{\\\"x-api-key\\\":\\\"[removed: api key]\\\"}"}`},
+		"b of an escape":       {`{"a":"\bedrock-api-key-` + secret + `"}`, `{"a":"\b[removed: bedrock api key]"}`},
+		"a number":             {`{"x-api-key":12345678.5e+10,"b":1}`, `{"x-api-key":"[removed: api key]","b":1}`},
+		"a number in a text":   {`{"a":"{\"x-api-key\": -12345678, \"b\":1}"}`, `{"a":"{\"x-api-key\": \"[removed: api key]\", \"b\":1}"}`},
+		"null":                 {`{"X-Amz-Credential":null}`, `{"X-Amz-Credential":"[removed: aws credential scope]"}`},
+		"false":                {`{"X-Amz-Signature":false}`, `{"X-Amz-Signature":"[removed: aws signature]"}`},
+		"a decimal":            {`{"X-Amz-Credential" : 1234.5}`, `{"X-Amz-Credential" : "[removed: aws credential scope]"}`},
+		"null in a name":       {`{"x-amz-credential\\":null}`, `{"x-amz-credential\\":"[removed: aws credential scope]"}`},
+		"a colon in a text":    {`{"a":": AKIAIOSFODNN7EXAMPLE"}`, `{"a":": [removed: aws access key id]"}`},
 		"signature in prose":   {"the signature=ab of a gem", "the signature=ab of a gem"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,6 +117,8 @@ func FuzzScrub(f *testing.F) {
 	f.Add([]byte("x-api-key: bearer AKIAIOSFODNN7EXAMPLE"))
 	f.Add([]byte(`X-Amz-Signature=Credential=AAAA signature=00signature=11`))
 	f.Add([]byte("-----BEGIN PRIVATE KEY-----AAAAAAAAAAAAAAAAAAAAAAA\\n\\n"))
+	f.Add([]byte(`{"k":"x-api-key:\nauthorization: b"}`))
+	f.Add([]byte(`{"k":"X-Amz-Credential=\u001b[0m","x-amz-credential":null,"X-Amz-Signature":12.5}`))
 	f.Add([]byte("aws_secret_key=" + strings.Repeat("A", 40) + "=" + strings.Repeat("A", 40)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		before := bytes.Clone(b)
