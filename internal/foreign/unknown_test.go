@@ -172,6 +172,8 @@ func FuzzUnknownEvents(f *testing.F) {
 	f.Add("contentBlockStop", `{"contentBlockIndex":4,"zoom":1}`, true)
 	f.Add("contentBlockStart", `{"contentBlockIndex":1,"start":{"toolUse":{"toolUseId":"u","name":"a"},"zoom":{}}}`, false)
 	f.Add("", `{"type":"content_block_delta","index":0,"delta":{"type":"zoom","text":"x"}}`, false)
+	f.Add("", `{"type":"content_block_stop","index":0}`, true)
+	f.Add("", `{"type":"content_block_start","index":0,"content_block":null}`, false)
 	f.Add("", `{"type":"zoom","index":1e400,"delta":{"text":{}}}`, true)
 	f.Fuzz(func(t *testing.T, kind, payload string, late bool) {
 		asked := askers(t)
