@@ -42,6 +42,7 @@ func FuzzRun(f *testing.F) {
 			f.Add([]byte(`{"output":{"message":{"content":[`+blocks+`],"role":"assistant"}},"stopReason":"tool_use"}`), []byte(result), len(result)%2 == 0, uint16(300))
 		}
 	}
+	f.Add([]byte(`{"STOPREASON":{},"output":{"message":{"content":[{"toolUse":{"input":[1],"name":"read","toolUseId":"u"}}],"role":"assistant"}},"stopReason":"tool_use"}`), []byte(`1`), false, uint16(1))
 	f.Fuzz(func(t *testing.T, answer, result []byte, failed bool, window uint16) {
 		body, err := converse.Normalize(answer)
 		out, bad := ledger.Canon(result)
