@@ -14,7 +14,7 @@
 // words follow "bearer" too. A password in prose has no shape and is not found.
 //
 // Scrubbing JSON text keeps it JSON: no quote is ever removed, and a backslash
-// only with the n or r it escapes, inside a key block; a number, true, false or
+// only with the n, r or t it escapes, inside a key block; a number, true, false or
 // null becomes a mark in quotes. Scrubbing twice changes
 // nothing more. Canonicalise JSON before scrubbing, since an escape can hide a
 // secret, and again after it, since a member's name may have been one.
@@ -66,7 +66,7 @@ var rules = []rule{
 	newRule("bearer token", `(?i)bearer +([A-Za-z+/=_.~-]{0,60}[0-9][A-Za-z0-9+/=_.~-]{15,})`, "bearer "),
 	newRule("api key", `(?i)x-api-key`+sep+`([A-Za-z0-9+/=_.~-]{8,})`, "x-api-key"),
 	newRule("json web token", edge+`(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})`, ".eyJ"),
-	newRule("private key", `-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----((?:[A-Za-z0-9+/=\s]|\\+[nr]){16,})`, "PRIVATE KEY-----"),
+	newRule("private key", `-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----((?:[A-Za-z0-9+/=\s]|\\+[nrt]){16,})`, "PRIVATE KEY-----"),
 }
 
 func newRule(kind, pattern string, anchors ...string) rule {
