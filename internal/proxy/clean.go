@@ -39,7 +39,7 @@ func cleanJSON(b []byte) ([]byte, int) {
 // withoutEscapes writes the escapes of letters, digits and other plain characters
 // as what they stand for. It returns b itself where there are none.
 func withoutEscapes(b []byte) []byte {
-	if !bytes.Contains(b, []byte(`\u00`)) {
+	if !bytes.Contains(b, []byte(`\u00`)) && !bytes.Contains(b, []byte(`\/`)) {
 		return b
 	}
 	out := make([]byte, 0, len(b))
@@ -49,10 +49,11 @@ func withoutEscapes(b []byte) []byte {
 			break
 		}
 		out, b = append(out, b[:i]...), b[i:]
-		size := min(2, len(b)) // what is escaped begins no escape
-		if c, is := plainEscape(b); is {
-			out, size = append(out, c), len(`\u0000`)
+		c, size := plainEscape(b)
+		if size > 0 {
+			out = append(out, c)
 		} else {
+			size = min(2, len(b)) // what is escaped begins no escape
 			out = append(out, b[:size]...)
 		}
 		b = b[size:]
@@ -60,14 +61,21 @@ func withoutEscapes(b []byte) []byte {
 	return append(out, b...)
 }
 
-// plainEscape reads the escape of a character that could stand as it is.
-func plainEscape(b []byte) (c byte, is bool) {
+// plainEscape reads the escape of a character that could stand as it is, and says
+// how long it is, 0 for any other text.
+func plainEscape(b []byte) (c byte, size int) {
+	if bytes.HasPrefix(b, []byte(`\/`)) {
+		return '/', len(`\/`)
+	}
 	digits, found := bytes.CutPrefix(b, []byte(`\u00`))
 	if !found || len(digits) < 2 {
-		return 0, false
+		return 0, 0
 	}
 	v, err := strconv.ParseUint(string(digits[:2]), 16, 8)
-	return byte(v), err == nil && ' ' <= v && v <= '~' && v != '"' && v != '\\'
+	if err != nil || v < ' ' || v > '~' || v == '"' || v == '\\' {
+		return 0, 0
+	}
+	return byte(v), len(`\u0000`)
 }
 
 // joined is the text of a stream that does not read as one: what its deltas say,

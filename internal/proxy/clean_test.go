@@ -75,6 +75,9 @@ func TestNoSecretIsKept(t *testing.T) {
 		"answer, escaped":            {answer: whole(escaped)},
 		"failure":                    {answer: failed("E", "application/json", `{"message":"bad `+key+`"}`)},
 		"failure, escaped":           {answer: failed("E", "application/json", `{"message":"bad `+escaped+`"}`)},
+		"failure, escaped slash":     {answer: failed("E", "application/json", `{"message":"bad aws_secret_access_key=ODNN7EXAMPLE\/`+strings.Repeat("a", 27)+`"}`)},
+		"answer with empty headers":  {answer: whole(`x-api-key:\ntraceparent: ` + key)},
+		"request with empty headers": {text: `X-Amz-Credential=\u001b[0m ` + key, answer: whole("x")},
 		"failure's name":             {answer: failed(key, "application/json", `{}`)},
 		"content type":               {answer: failed("E", "text/html; x="+key, `{}`)},
 		"page":                       {answer: failed("E", "text/html", `<p>`+key)},
@@ -149,6 +152,7 @@ func allOf(t *testing.T, path string) string {
 func FuzzWithoutEscapes(f *testing.F) {
 	f.Add(`{"a\u0041":"\u0022\\u0041\u005c\u00e9\u0000"}`)
 	f.Add(`"\u00`)
+	f.Add(`["a\/b","\\/"]`)
 	f.Fuzz(func(t *testing.T, text string) {
 		got := withoutEscapes([]byte(text))
 		var before, after any
