@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -13,7 +14,8 @@ var version = "dev"
 
 // run executes one command line and returns its exit status.
 func run(ctx context.Context, args []string, sh *shell) int {
-	err := newApp(sh).RunContext(ctx, args)
+	app := newApp(sh)
+	err := app.RunContext(ctx, onlyHelp(app, args))
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -85,11 +87,25 @@ func noVerb(c *cli.Context) error {
 		return cli.ShowAppHelp(c)
 	}
 	name := c.Args().First()
+	if name == "help" { // which every other program has
+		return help(c, c.Args().Get(1))
+	}
 	hint := "investigator --help lists the verbs"
 	if s := cli.SuggestCommand(c.App.Commands, name); s != "" && !strings.Contains(s, `""`) {
 		hint = s
 	}
 	return usagef(hint, "unknown verb %q", name)
+}
+
+// help shows a verb's --help, or that of all.
+func help(c *cli.Context, verb string) error {
+	if verb == "" {
+		return cli.ShowAppHelp(c)
+	}
+	if c.App.Command(verb) == nil {
+		return usagef("investigator --help lists the verbs", "unknown verb %q", verb)
+	}
+	return cli.ShowCommandHelp(c, verb)
 }
 
 func usageProblem(c *cli.Context, err error, _ bool) error {
@@ -98,15 +114,44 @@ func usageProblem(c *cli.Context, err error, _ bool) error {
 		hint = fmt.Sprintf("investigator %s --help shows its flags", c.Command.Name)
 	}
 	text := err.Error()
+	if name, value, found := unreadable(text); found {
+		return usagef(hint, "--%s: expected %s, found %s", name, wanted(c, name), value)
+	}
 	if name, unknown := strings.CutPrefix(text, "flag provided but not defined: -"); unknown {
 		if s := nearestFlag(c, name); s != "" {
 			hint = "did you mean " + s + "? " + hint
 		}
 		return usagef(hint, "unknown flag --%s", strings.TrimLeft(name, "-"))
 	}
-	// The library names flags with one dash, and says "parse error".
-	text = strings.Replace(text, " for flag -", " for flag --", 1)
-	return usagef(hint, "%s", strings.Replace(text, ": parse error", ", which is not what it takes", 1))
+	// The library names flags with one dash.
+	return usagef(hint, "%s", strings.Replace(text, " for flag -", " for flag --", 1))
+}
+
+// unreadable takes the library's words for a value apart that is not of its
+// flag's kind: invalid value "5" for flag -timeout: parse error.
+func unreadable(text string) (name, value string, found bool) {
+	value, is := strings.CutPrefix(text, "invalid value ")
+	value, rest, found := strings.Cut(value, " for flag -")
+	name, _, _ = strings.Cut(rest, ":")
+	return name, value, is && found
+}
+
+// wanted is the kind of value that a flag takes.
+func wanted(c *cli.Context, name string) string {
+	for _, f := range c.Command.Flags {
+		if !slices.Contains(f.Names(), name) {
+			continue
+		}
+		switch f.(type) {
+		case *cli.IntFlag, *cli.Int64Flag:
+			return "a whole number"
+		case *cli.DurationFlag:
+			return "a time with its unit, such as 90s or 15m"
+		case *cli.Float64Flag:
+			return "a number"
+		}
+	}
+	return "another value"
 }
 
 // nearestFlag is a flag of the verb that name may be a misspelling of, which

@@ -75,6 +75,28 @@ func takesValue(cmd *cli.Command, arg string) bool {
 	return false
 }
 
+// onlyHelp leaves a verb's --help alone on the line: the library takes an argument
+// beside it for a topic that it does not know. What stands behind the command of
+// exec is that command's.
+func onlyHelp(app *cli.App, args []string) []string {
+	if len(args) < 3 {
+		return args
+	}
+	cmd := app.Command(args[1])
+	for i := 2; cmd != nil && i < len(args); i++ {
+		flag := strings.HasPrefix(args[i], "-")
+		switch {
+		case args[i] == "--help" || args[i] == "-h":
+			return []string{args[0], args[1], "--help"}
+		case args[i] == "--" || cmd.Name == "exec" && !flag:
+			return args
+		case flag && takesValue(cmd, args[i]):
+			i++
+		}
+	}
+	return args
+}
+
 // noArgs refuses arguments of a verb that takes none.
 func noArgs(c *cli.Context) error {
 	if c.Args().Present() {

@@ -35,7 +35,7 @@ func runCommand(ctx context.Context, sh *shell, command, env []string) (int, err
 		return 0, err
 	}
 	if err := cmd.Start(); err != nil {
-		return 0, hint(fmt.Errorf("run %s: %w", command[0], err), "investigator exec --record FILE -- COMMAND")
+		return 0, hint(fmt.Errorf("run %s: %w", command[0], err), "investigator exec --record FILE -- COMMAND [ARGUMENT...] runs a program, and no shell reads the line; -- sh -c 'LINE' has one read it")
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()

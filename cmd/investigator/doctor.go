@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"investigator/internal/bedrock"
+	"investigator/internal/prompt"
 	"investigator/internal/report"
 )
 
@@ -31,6 +32,9 @@ fraction of a cent and proves that the model answers.`,
 }
 
 func doctor(ctx context.Context, sh *shell, m modelOptions, call, asJSON bool) error {
+	if m.id == prompt.RuleModel {
+		return offline(sh, asJSON)
+	}
 	checks := bedrock.Doctor(ctx, bedrock.Options{Model: m.id, Region: m.region, Profile: m.profile, EndpointURL: m.endpoint, Stream: !m.noStream}, call)
 	code := exitDone
 	for _, c := range checks {
@@ -59,4 +63,14 @@ func doctor(ctx context.Context, sh *shell, m modelOptions, call, asJSON bool) e
 		p.Line(report.Dim, "no model was called; --call makes one tiny call")
 	}
 	return status(code)
+}
+
+// offline is all that there is to say of the rule model.
+func offline(sh *shell, asJSON bool) error {
+	c := bedrock.Check{Name: "model", OK: true, Detail: "the rule model, which is offline and needs no credentials, region or endpoint"}
+	if asJSON {
+		return printJSON(sh.out, []bedrock.Check{c})
+	}
+	sh.printer().Line(report.Green, "ok    %-12s %s", c.Name, c.Detail)
+	return nil
 }

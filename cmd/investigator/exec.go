@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -30,8 +31,8 @@ recorded or a fork was never reached, else 0.
 Signals are passed on. A command that has not ended 5 seconds after an
 interrupt, a hangup or SIGTERM is killed; a second Ctrl-C kills it at once.
 
-Where the command has no AWS credentials it gets dummy ones: the proxy signs
-with its own.`,
+Where the command finds no AWS credentials it gets dummy ones: the proxy signs
+with its own. Where it finds no region it gets --region, or us-east-1.`,
 		Flags: append(proxyFlags(), patchFlags()...),
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
@@ -41,12 +42,13 @@ with its own.`,
 			if err != nil {
 				return err
 			}
-			return execute(c.Context, sh, o, c.Args().Slice())
+			o.command = c.Args().Slice()
+			return execute(c.Context, sh, o)
 		},
 	}
 }
 
-func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) error {
+func execute(ctx context.Context, sh *shell, o proxyOptions) error {
 	p, err := newProxy(ctx, sh, o)
 	if err != nil {
 		return err
@@ -55,10 +57,13 @@ func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) e
 	if err != nil {
 		return err
 	}
+	p.warn(sh.notes())
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() { served <- proxy.Serve(serving, l, p) }()
-	code, runErr := runCommand(ctx, sh, command, childEnv(os.Environ(), "http://"+l.Addr().String()))
+	own := proxy.FindAgentConfig(ctx)
+	own.Credentials = own.Credentials || p.shared
+	code, runErr := runCommand(ctx, sh, o.command, childEnv(os.Environ(), "http://"+l.Addr().String(), own, o.region))
 	stop()
 	serveErr := <-served
 	result, err := p.Close()
@@ -73,35 +78,37 @@ func execute(ctx context.Context, sh *shell, o proxyOptions, command []string) e
 	return proxyEnd(code, result, errors.Join(runErr, serveErr, err))
 }
 
-// childEnv points every client that is known at the proxy.
-func childEnv(env []string, url string) []string {
+// childEnv points every client that is known at the proxy, and gives it what none
+// works without where it finds none by itself: dummy keys and a region. Some
+// clients read one of the two variables of the region and not the other.
+func childEnv(env []string, url string, own proxy.AgentConfig, region string) []string {
+	value := func(name string) (last string) {
+		for _, v := range env {
+			if found, is := strings.CutPrefix(v, name+"="); is {
+				last = found
+			}
+		}
+		return last
+	}
+	region = cmp.Or(own.Region, value("AWS_REGION"), value("AWS_DEFAULT_REGION"), region, "us-east-1")
 	set := map[string]string{
 		"AWS_ENDPOINT_URL_BEDROCK_RUNTIME":  url,
 		"ANTHROPIC_BEDROCK_BASE_URL":        url,
 		"ANTHROPIC_BEDROCK_MANTLE_BASE_URL": url + "/anthropic",
 		"OPENAI_BASE_URL":                   url + "/openai/v1",
-	}
-	// A bearer key overrides other credentials, and is not sent over http.
-	drop := []string{"AWS_BEARER_TOKEN_BEDROCK"}
-	has := func(name string) bool {
-		return slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") && len(v) > len(name)+1 })
-	}
-	if !has("AWS_ACCESS_KEY_ID") && !has("AWS_PROFILE") {
-		set["AWS_ACCESS_KEY_ID"], set["AWS_SECRET_ACCESS_KEY"] = "investigator", "investigator"
-		drop = append(drop, "AWS_SESSION_TOKEN")
-	}
-	for name, value := range map[string]string{"AWS_REGION": "us-east-1", "OPENAI_API_KEY": "investigator"} {
-		if !has(name) && !(name == "AWS_REGION" && (has("AWS_DEFAULT_REGION") || has("AWS_PROFILE"))) {
-			set[name] = value
-		}
+		"AWS_REGION":                        cmp.Or(value("AWS_REGION"), region),
+		"AWS_DEFAULT_REGION":                cmp.Or(value("AWS_DEFAULT_REGION"), region),
+		"OPENAI_API_KEY":                    cmp.Or(value("OPENAI_API_KEY"), "investigator"),
 	}
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
-		set[name] = "127.0.0.1,localhost"
-		for _, v := range env {
-			if old, found := strings.CutPrefix(v, name+"="); found && old != "" {
-				set[name] += "," + old
-			}
-		}
+		set[name] = strings.TrimSuffix("127.0.0.1,localhost,"+value(name), ",")
+	}
+	// A bearer key overrides other credentials, and is not sent over http; with the
+	// other one the endpoint above means nothing.
+	drop := []string{"AWS_BEARER_TOKEN_BEDROCK", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"}
+	if !own.Credentials {
+		set["AWS_ACCESS_KEY_ID"], set["AWS_SECRET_ACCESS_KEY"] = "investigator", "investigator"
+		drop = append(drop, "AWS_SESSION_TOKEN")
 	}
 	out := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

@@ -124,7 +124,7 @@ func hintOf(err error) string {
 	}
 	var foreign *engine.ForeignRun
 	if errors.As(err, &foreign) {
-		return foreign.Hint()
+		return foreignHint(foreign)
 	}
 	var file *recorder.FileError
 	if errors.As(err, &file) {
@@ -136,4 +136,13 @@ func hintOf(err error) string {
 		return advice
 	}
 	return ""
+}
+
+// foreignHint says how the run of another's agent is replayed or forked.
+func foreignHint(f *engine.ForeignRun) string {
+	flags := "--replay " + shellQuote(f.Name)
+	if f.Verb == "fork" {
+		flags = "--fork " + shellQuote(f.Name) + " --at SEQ"
+	}
+	return "run its agent behind the proxy: investigator exec " + flags + " -- COMMAND"
 }

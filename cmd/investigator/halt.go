@@ -99,7 +99,7 @@ func (f *forking) estimate(h *engine.HaltReport) string {
 		return unknownCost + " (--prices FILE)"
 	}
 	text := inputCost(p, h.Tokens)
-	if turns, err := engine.UsageByTurn(f.parent); err == nil {
+	if turns, _, err := engine.UsageByTurn(f.parent); err == nil {
 		var later []engine.TurnUsage
 		for _, t := range turns {
 			if t.Seq > f.o.at {

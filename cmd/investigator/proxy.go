@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"investigator/internal/bedrock"
 	"investigator/internal/faults"
 	"investigator/internal/foreign"
 	"investigator/internal/proxy"
@@ -72,52 +75,14 @@ func proxyFlags() []cli.Flag {
 	}
 }
 
-type proxyOptions struct {
-	addr, token                                        string
-	listen                                             bool
-	record, fork, mode, out, upstream, region, profile string
-	replay                                             []string
-	at                                                 int
-	strict, durable, json                              bool
-	patch                                              patchOptions
-}
-
-func proxyOptionsOf(c *cli.Context) (proxyOptions, error) {
-	o := proxyOptions{
-		addr: c.String("addr"), token: c.String("token"), listen: c.Bool("listen"), record: c.String("record"), replay: c.StringSlice("replay"),
-		fork: c.String("fork"), at: c.Int("at"), mode: c.String("mode"), out: c.String("out"), upstream: c.String("upstream"),
-		region: c.String("region"), profile: c.String("profile"), strict: c.Bool("strict"), durable: c.Bool("durable"), json: c.Bool("json"),
-		patch: patchOptionsOf(c),
-	}
-	if o.mode == "resample" {
-		o.mode = "live"
-	}
-	given := 0
-	for _, is := range []bool{o.record != "", len(o.replay) > 0 && o.fork == "", o.fork != ""} {
-		if is {
-			given++
-		}
-	}
-	switch {
-	case given != 1:
-		return o, usagef("investigator proxy --record cassettes/", "expected one of --record, --replay and --fork, found %d", given)
-	case o.fork != "" && !c.IsSet("at"):
-		return o, usagef("investigator show CASSETTE lists the events; then --at SEQ", "--at: expected the event to change, found none")
-	case o.fork == "" && (c.IsSet("at") || !o.patch.none()):
-		return o, usagef("investigator proxy --fork CASSETTE --at SEQ", "--at and patches go with --fork")
-	case o.mode != "halt" && o.mode != "live":
-		return o, usagef("--mode halt or --mode live", "--mode: expected halt or live, found %q", o.mode)
-	case o.listen && o.token == "":
-		return o, usagef("--token SECRET", "--listen: expected a --token, because whoever reaches the port spends on your account")
-	}
-	return o, nil
-}
-
 // proxied is a proxy ready to serve.
 type proxied struct {
 	*proxy.Proxy
-	signs string // who pays, for the first line
-	doing string
+	signs  string // who pays, for the first line
+	shared bool   // it signs with what its environment holds, where an agent finds it as well
+	doing  string
+	lacks  string // what to do where the upstream will refuse most calls
+	tapes  []*recorder.Cassette
 }
 
 func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) {
@@ -150,12 +115,31 @@ func newProxy(ctx context.Context, sh *shell, o proxyOptions) (*proxied, error) 
 		p.doing = "replaying " + strings.Join(o.replay, ", ") + ", offline"
 	}
 	if o.record != "" || o.fork != "" && o.mode == "live" {
-		if po.Upstream, p.signs, err = upstreamOf(ctx, o); err != nil {
+		if po.Upstream, err = upstreamOf(ctx, o); err != nil {
 			return nil, err
 		}
+		p.signs = signs(po.Upstream)
+		if b, is := po.Upstream.(*proxy.Bedrock); is {
+			p.shared, p.lacks = b.Credentials() && o.profile == "", b.Lacks()
+		}
 	}
-	p.Proxy, err = proxy.New(po)
+	p.tapes = po.Replay
+	if p.Proxy, err = proxy.New(po); errors.Is(err, fs.ErrPermission) {
+		err = hint(err, "choose a folder that can be written to")
+	}
 	return p, err
+}
+
+// warn says before anything runs why calls will be refused.
+func (p *proxied) warn(notes *report.Printer) {
+	if p.lacks != "" {
+		notes.Line(report.Yellow, "%s", p.lacks)
+	}
+	for _, c := range p.tapes {
+		if !c.Sealed() {
+			notes.Line(report.Yellow, "%s is unfinished, its recording was cut off or goes on: what comes behind its last call diverges", c.Name())
+		}
+	}
 }
 
 // tell prints what happens while it happens.
@@ -172,15 +156,26 @@ func (sh *shell) tell(quiet bool) func(proxy.Note) {
 	}
 }
 
-func upstreamOf(ctx context.Context, o proxyOptions) (proxy.Upstream, string, error) {
+func upstreamOf(ctx context.Context, o proxyOptions) (proxy.Upstream, error) {
 	if o.upstream == "rule" {
-		return proxy.RuleUpstream{}, "answers come from the rule model", nil
+		return proxy.RuleUpstream{}, nil
 	}
 	b, err := proxy.NewBedrock(ctx, proxy.BedrockOptions{URL: o.upstream, Region: o.region, Profile: o.profile})
-	if err != nil {
-		return nil, "", err
+	var setup *bedrock.SetupError
+	if err == nil || errors.As(err, &setup) { // which has a hint of its own
+		return b, err
 	}
-	return b, "signing " + b.Signs(), nil
+	if o.upstream != "" {
+		return nil, usagef("--upstream takes an https URL, http on this machine, or rule for the offline rule model; without it calls go to Bedrock in the region", "--upstream: %s", err)
+	}
+	return nil, hint(err, "set AWS_REGION or --region; or try it without an account: --upstream rule")
+}
+
+func signs(u proxy.Upstream) string {
+	if b, is := u.(*proxy.Bedrock); is {
+		return "signing " + b.Signs()
+	}
+	return "answers come from the rule model"
 }
 
 // isFile tells the name of one cassette from that of a folder.
@@ -195,7 +190,7 @@ func recordFolder(target string) (string, error) {
 		target = filepath.Dir(target)
 	}
 	if err := os.MkdirAll(target, 0o777); err != nil {
-		return "", fmt.Errorf("make folder for cassettes: %w", err)
+		return "", hint(fmt.Errorf("make folder for cassettes: %w", err), "--record takes a folder, or the name of one file, which ends in .yaml")
 	}
 	return target, nil
 }
@@ -294,6 +289,9 @@ func foreignCassettes(names []string) ([]*recorder.Cassette, error) {
 		if err != nil {
 			return nil, err
 		}
+		if c.Foreign() == nil {
+			return nil, usagef("investigator replay "+shellQuote(name), "%s is a run of investigator's own loop", name)
+		}
 		out = append(out, c)
 	}
 	return out, nil
@@ -314,7 +312,7 @@ func foreignIn(folder string) ([]*recorder.Cassette, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, hint(fmt.Errorf("%s holds no run of a foreign agent", folder), "record one: investigator proxy --record %s", folder)
+		return nil, hint(fmt.Errorf("%s holds no run of a foreign agent", folder), "record one: investigator proxy --record %s", shellQuote(folder))
 	}
 	return out, nil
 }
@@ -325,7 +323,7 @@ func forkPlan(sh *shell, o proxyOptions) (*proxy.ForkOptions, error) {
 		return nil, err
 	}
 	if c.Foreign() == nil {
-		return nil, usagef(fmt.Sprintf("investigator fork --at %d %s", o.at, o.fork), "%s is a run of investigator's own loop", o.fork)
+		return nil, usagef(fmt.Sprintf("investigator fork --at %d %s", o.at, shellQuote(o.fork)), "%s is a run of investigator's own loop", o.fork)
 	}
 	events, err := c.Events()
 	if err != nil {
@@ -360,13 +358,14 @@ func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
 	}
 	l, err := proxy.Listen(o.addr, o.listen)
 	if err != nil {
-		return hint(err, "another proxy may be running; --addr 127.0.0.1:0 takes a free port")
+		return listenProblem(err)
 	}
 	notes := sh.notes()
 	notes.Line(report.Bold, "listening on http://%s: %s", l.Addr(), p.doing)
 	if p.signs != "" {
 		notes.Line(report.Dim, "%s", p.signs)
 	}
+	p.warn(notes)
 	notes.Line(report.Dim, "export AWS_ENDPOINT_URL_BEDROCK_RUNTIME=http://%s", l.Addr())
 	serveErr := proxy.Serve(ctx, l, p)
 	result, err := p.Close()
@@ -376,6 +375,14 @@ func runProxy(ctx context.Context, sh *shell, o proxyOptions) error {
 		printProxied(sh.printer(), o, result)
 	}
 	return proxyEnd(exitDone, result, errors.Join(serveErr, err)) // being interrupted is how a proxy ends
+}
+
+func listenProblem(err error) error {
+	var addr *net.AddrError
+	if errors.As(err, &addr) {
+		return usagef("--addr "+proxyAddr+" is the default, and port 0 takes a free one; --listen with --token SECRET opens an address to others", "--addr: %s", err)
+	}
+	return hint(err, "the port may be taken, by another proxy perhaps; --addr 127.0.0.1:0 takes a free one")
 }
 
 // proxyEnd is how a proxy ends whose result was printed, with the status of the
@@ -418,6 +425,12 @@ func printProxied(p *report.Printer, o proxyOptions, r proxy.Result) {
 	}
 	for _, t := range r.Troubles {
 		p.Line(report.Yellow, "trouble: %s", t)
+	}
+	if a := r.Away; a != nil {
+		p.Line(report.Yellow, "turned away: %s, the first: %s", report.Count(a.Count, "request"), a.First)
+	}
+	if r.Calls == 0 && r.Away == nil {
+		p.Line(report.Yellow, "no call came: the agent's client may not read the variable that points it here, or its code names an endpoint; docs/proxy.md has a block for each client")
 	}
 	p.Line(report.Dim, "%s", report.Count(int(r.Calls), "call"))
 }

@@ -7,6 +7,7 @@ import (
 	"investigator/internal/price"
 	"investigator/internal/proxy"
 	"investigator/internal/report"
+	"investigator/internal/scrub"
 )
 
 // printForked says what became of a fork.
@@ -29,13 +30,19 @@ func printForked(p *report.Printer, o proxyOptions, f *proxy.Forked) {
 	}
 	if f.Cassette != "" {
 		p.Line(report.Plain, "forked: %s at event %d into %s", f.Parent, f.At, f.Cassette)
-		p.Line(report.Dim, "compare:  investigator diff %s %s", f.Parent, f.Cassette)
+		p.Line(report.Dim, "compare:  investigator diff %s %s", shellQuote(f.Parent), shellQuote(f.Cassette))
 	}
 }
 
 // goOn is the command line that goes on where a fork halts.
 func (o proxyOptions) goOn() string {
-	words := []string{"investigator proxy --fork", shellQuote(o.fork), "--at", strconv.Itoa(o.at), "--mode live"}
+	words := []string{"investigator", o.verb, "--fork", shellQuote(o.fork), "--at", strconv.Itoa(o.at), "--mode live"}
+	if o.strict {
+		words = append(words, "--strict")
+	}
+	if o.addr != "" && o.addr != proxyAddr && !o.listen { // which would want a secret
+		words = append(words, "--addr", shellQuote(o.addr))
+	}
 	for _, flag := range []struct{ name, value string }{{"--upstream", o.upstream}, {"--region", o.region}, {"--profile", o.profile}} {
 		if flag.value != "" {
 			words = append(words, flag.name, shellQuote(flag.value))
@@ -46,6 +53,13 @@ func (o proxyOptions) goOn() string {
 	}
 	if p := o.patch.words(); p != "" {
 		words = append(words, p)
+	}
+	if len(o.command) > 0 {
+		words = append(words, "--")
+	}
+	for _, word := range o.command {
+		clean, _ := scrub.Scrub([]byte(word)) // an agent may be told a key there
+		words = append(words, shellQuote(string(clean)))
 	}
 	return strings.Join(words, " ")
 }

@@ -61,6 +61,9 @@ func replay(ctx context.Context, sh *shell, o replayOptions) error {
 	if err != nil {
 		return err
 	}
+	if c.Foreign() != nil && (o.tools == "run" || o.current || o.world != "") {
+		return &engine.ForeignRun{Name: c.Name(), Verb: "replay"}
+	}
 	run := engine.ReplayOptions{}
 	tools, why, err := toolsFor(c, o.tools, o.world)
 	if err != nil {
@@ -205,6 +208,9 @@ func toolsFor(c *recorder.Cassette, choice, dir string) (edge.Edge, string, erro
 	case "auto", "run":
 	default:
 		return nil, "", usagef("--tools auto, run or tape", "--tools: expected auto, run or tape, found %q", choice)
+	}
+	if c.Foreign() != nil {
+		return nil, "the events of a foreign agent's run were derived again from its recorded bytes; to run the agent: investigator exec --replay " + shellQuote(c.Name()) + " -- COMMAND", nil
 	}
 	w, why := findWorld(c, dir)
 	if w == nil {

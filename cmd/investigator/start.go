@@ -118,7 +118,7 @@ func create(out, kind string, h recorder.Header) (*recorder.Writer, error) {
 		return recorder.Create(out, h)
 	}
 	if err := os.MkdirAll(cassetteFolder, 0o777); err != nil {
-		return nil, hint(fmt.Errorf("make folder for cassettes: %w", err), "name a file in a folder that can be written to with --out FILE")
+		return nil, hint(fmt.Errorf("make folder for cassettes: %w", err), outHint)
 	}
 	return recorder.Create(filepath.Join(cassetteFolder, freshName(kind, h.Run)), h)
 }
@@ -129,15 +129,22 @@ func freshName(kind, run string) string {
 
 // creatable says why create would fail, before anything runs whose outcome has
 // to be kept. It leaves nothing behind.
-func creatable(out, kind string) error {
+func creatable(named, kind string) error {
+	out := named
 	if out == "" {
 		out = freshName(kind, newRunID())
 		if _, err := os.Lstat(cassetteFolder); !errors.Is(err, fs.ErrNotExist) {
 			out = filepath.Join(cassetteFolder, out)
 		}
 	}
-	return recorder.Creatable(out)
+	err := recorder.Creatable(out)
+	if err != nil && named == "" {
+		return hint(fmt.Errorf("make a file in %s/: %w", cassetteFolder, err), "%s", outHint)
+	}
+	return err
 }
+
+const outHint = "name a file in a folder that can be written to with --out FILE"
 
 func printJSON(w io.Writer, v any) error {
 	var b bytes.Buffer

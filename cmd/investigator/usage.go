@@ -54,11 +54,11 @@ func (p pricing) amount(turns []engine.TurnUsage) string {
 
 // usageView is a run's usage for people.
 func usageView(c *recorder.Cassette, p pricing) (report.UsageView, error) {
-	turns, err := engine.UsageByTurn(c)
+	turns, untold, err := engine.UsageByTurn(c)
 	if err != nil {
 		return report.UsageView{}, err
 	}
-	v := report.UsageView{Total: total(turns), Cost: p.amount(turns)}
+	v := report.UsageView{Total: total(turns), Cost: p.amount(turns), Untold: untold}
 	for _, t := range turns {
 		v.Turns = append(v.Turns, report.TurnView{Seq: t.Seq, Model: t.Model, Origin: string(t.Origin), Usage: t.Usage, Cost: p.turnCost(t)})
 	}
@@ -122,6 +122,9 @@ type usageResult struct {
 	Turns []usageLine `json:"turns"`
 	Total usageLine   `json:"total"`
 	Paid  usageLine   `json:"paid_here"` // without what a fork's parent paid for
+	// Answers of a foreign run that are no turns of a model: what they used is
+	// not known and in no line.
+	Untold int `json:"untold,omitempty"`
 }
 
 type usageLine struct {
@@ -138,11 +141,11 @@ type usageLine struct {
 }
 
 func usageJSON(c *recorder.Cassette, p pricing) (usageResult, error) {
-	turns, err := engine.UsageByTurn(c)
+	turns, untold, err := engine.UsageByTurn(c)
 	if err != nil {
 		return usageResult{}, err
 	}
-	out := usageResult{Turns: []usageLine{}, Total: p.line(turns), Paid: p.line(paid(turns))}
+	out := usageResult{Turns: []usageLine{}, Untold: untold, Total: p.line(turns), Paid: p.line(paid(turns))}
 	for _, t := range turns {
 		l := p.line([]engine.TurnUsage{t})
 		l.Event, l.Model, l.Origin = t.Seq, t.Model, string(t.Origin)

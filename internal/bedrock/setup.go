@@ -100,34 +100,45 @@ type setup struct {
 
 // load reads the AWS configuration and builds the client.
 func load(ctx context.Context, o Options) (*setup, error) {
-	// What the SDK logs (a metadata service of an old version, say) belongs to no
-	// terminal: what matters of it comes back as an error.
-	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
-	if o.Region != "" {
-		options = append(options, config.WithRegion(o.Region))
-	}
-	if o.Profile != "" {
-		options = append(options, config.WithSharedConfigProfile(o.Profile))
-	}
+	var more []func(*config.LoadOptions) error
 	if o.Credentials != nil {
-		options = append(options, config.WithCredentialsProvider(o.Credentials))
+		more = append(more, config.WithCredentialsProvider(o.Credentials))
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, options...)
-	if err := ctx.Err(); err != nil {
+	cfg, err := LoadConfig(ctx, o.Region, o.Profile, more...)
+	if err != nil {
 		return nil, err
-	}
-	var missing config.SharedConfigProfileNotExistError
-	switch {
-	case errors.As(err, &missing):
-		return nil, setupError(nil, unknownProfile, "there is no AWS profile %q", missing.Profile)
-	case err != nil:
-		return nil, setupError(err, badConfig, "the AWS configuration cannot be used")
 	}
 	cfg.Region = cmp.Or(cfg.Region, arnRegion(o.Model))
 	s := &setup{Options: o, cfg: cfg, bearer: os.Getenv(bearerVariable) != ""}
 	s.http = HTTPClient(cfg, 0)
 	s.client = bedrockruntime.NewFromConfig(cfg, s.configure)
 	return s, nil
+}
+
+// LoadConfig reads the AWS configuration of this machine, with another region or
+// profile where they are given. The error is a *SetupError or ctx's.
+func LoadConfig(ctx context.Context, region, profile string, more ...func(*config.LoadOptions) error) (aws.Config, error) {
+	// What the SDK logs (a metadata service of an old version, say) belongs to no
+	// terminal: what matters of it comes back as an error.
+	options := append([]func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}, more...)
+	if region != "" {
+		options = append(options, config.WithRegion(region))
+	}
+	if profile != "" {
+		options = append(options, config.WithSharedConfigProfile(profile))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, options...)
+	if err := ctx.Err(); err != nil {
+		return aws.Config{}, err
+	}
+	var missing config.SharedConfigProfileNotExistError
+	switch {
+	case errors.As(err, &missing):
+		return aws.Config{}, setupError(nil, unknownProfile, "there is no AWS profile %q", missing.Profile)
+	case err != nil:
+		return aws.Config{}, setupError(err, badConfig, "the AWS configuration cannot be used")
+	}
+	return cfg, nil
 }
 
 // arnRegion returns the region an ARN names, "" for anything else.

@@ -116,7 +116,7 @@ func TestForkReadsItsParentsCache(t *testing.T) {
 	s := bedrocktest.New(t, bedrocktest.Options{Script: rulescript.Script(false)})
 	model, w := bedrockEdge(t, s.URL, true), demoWorld(t)
 	parent := recordOnBedrock(t, w, model)
-	turns, err := engine.UsageByTurn(parent)
+	turns, _, err := engine.UsageByTurn(parent)
 	if err != nil || len(turns) != 3 {
 		t.Fatalf("%d turns, error %v", len(turns), err)
 	}
@@ -126,7 +126,7 @@ func TestForkReadsItsParentsCache(t *testing.T) {
 
 	// What the parent's second turn sent is all in the cache.
 	sent := turns[1].Usage.Input + turns[1].Usage.CacheRead + turns[1].Usage.CacheWrite
-	after, err := engine.UsageByTurn(fork)
+	after, _, err := engine.UsageByTurn(fork)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestUsageOfASwappedFork(t *testing.T) {
 	parent := recordOnBedrock(t, w, model)
 	const other = "us.anthropic.claude-haiku-4-5-20251001-v1:0"
 	fork, _ := forkRun(t, parent, faults.Named("missing").For(7), engine.ForkOptions{Model: model, Tools: engine.Tools{World: w}, Swap: other})
-	turns, err := engine.UsageByTurn(fork)
+	turns, _, err := engine.UsageByTurn(fork)
 	if err != nil {
 		t.Fatal(err)
 	}

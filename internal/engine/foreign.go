@@ -17,15 +17,6 @@ func (f *ForeignRun) Error() string {
 	return fmt.Sprintf("%s %s: it is the run of a foreign agent, whose loop is not here", f.Verb, f.Name)
 }
 
-// Hint says what to do instead.
-func (f *ForeignRun) Hint() string {
-	flag := "--replay"
-	if f.Verb == "fork" {
-		flag = "--at SEQ --fork"
-	}
-	return fmt.Sprintf("run its agent against the proxy: investigator proxy %s %s", flag, f.Name)
-}
-
 // ForeignCall is a model call of a foreign agent's cassette as it was read.
 type ForeignCall struct {
 	Asked    foreign.Asked

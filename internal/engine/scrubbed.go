@@ -31,14 +31,14 @@ func (s Scrubbed) Do(ctx context.Context, call edge.Call) (edge.Return, error) {
 }
 
 func secretive(r edge.Return) bool {
-	if scrub.Find(r.Body) != "" {
+	if _, n := scrub.JSON(r.Body); n > 0 {
 		return true
 	}
 	if r.Wire == nil {
 		return false
 	}
 	for _, a := range r.Wire.Attempts {
-		if scrub.Find(a.Body) != "" || scrub.Find([]byte(a.Err)) != "" {
+		if _, n := scrub.JSON(a.Body); n > 0 || scrub.Find([]byte(a.Err)) != "" {
 			return true
 		}
 	}
@@ -46,14 +46,13 @@ func secretive(r edge.Return) bool {
 }
 
 // cleanJSON scrubs JSON, and gives body back where there is nothing to do. Made
-// canonical before, because an escape can hide a secret; and after, because a
-// replaced member name sorts elsewhere.
+// canonical after it too, because a replaced member name sorts elsewhere.
 func cleanJSON(body []byte) ([]byte, error) {
 	canon, err := ledger.InCanon(body)
 	if err != nil {
 		return nil, err
 	}
-	clean, n := scrub.Scrub(canon)
+	clean, n := scrub.JSON(canon)
 	if n == 0 {
 		return canon, nil
 	}
@@ -63,7 +62,7 @@ func cleanJSON(body []byte) ([]byte, error) {
 func cleanWire(w edge.Wire, answer []byte) *edge.Wire {
 	attempts := make([]edge.Attempt, len(w.Attempts))
 	for i, a := range w.Attempts {
-		a.Body, _ = scrub.Scrub(a.Body)
+		a.Body, _ = scrub.JSON(a.Body)
 		clean, _ := scrub.Scrub([]byte(a.Err))
 		a.Err = string(clean)
 		attempts[i] = a

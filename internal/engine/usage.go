@@ -25,14 +25,15 @@ func (t TurnUsage) Paid() bool { return t.Origin == edge.Live }
 
 // UsageByTurn lists the model turns of a run with the tokens that each used and
 // the model in the chair, which a fork may have changed. A turn that failed has
-// no usage and is left out.
-func UsageByTurn(c *recorder.Cassette) ([]TurnUsage, error) {
+// no usage and is left out. So is an answer to a foreign agent that is no turn,
+// of CountTokens or of a model whose answers are kept as they are; untold says how
+// many there are.
+func UsageByTurn(c *recorder.Cassette) (turns []TurnUsage, untold int, err error) {
 	events, err := c.Events()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	model, swaps := c.Begin().Request().Model, c.Header().Models
-	var turns []TurnUsage
 	for _, e := range events {
 		for len(swaps) > 0 && swaps[0].At < e.Seq {
 			model, swaps = swaps[0].Model, swaps[1:]
@@ -41,16 +42,20 @@ func UsageByTurn(c *recorder.Cassette) ([]TurnUsage, error) {
 			continue
 		}
 		turn, err := converse.ParseCanonical(e.Data)
+		if err != nil && c.Foreign() != nil {
+			untold++
+			continue
+		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		origin, err := c.Origin(e.Seq)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		turns = append(turns, TurnUsage{e.Seq, model, origin, turn.Usage})
 	}
-	return turns, nil
+	return turns, untold, nil
 }
 
 // Priced is what turns cost, as far as it is known.

@@ -177,11 +177,15 @@ func FuzzReadAnswer(f *testing.F) {
 	}
 	asked := askers(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		Clean(body, scrub.Scrub)
+		Clean(body, scrub.JSON)
+		Spoken(body)
 		for name, a := range asked {
 			got, err := ReadAnswer(a.Dialect, body)
 			if err != nil {
 				continue
+			}
+			if _, err := converse.ParseTurn(Known(got)); err != nil {
+				t.Errorf("%s: without what is not known it is no turn: %v", name, err)
 			}
 			if _, err := converse.ParseTurn(got); err != nil {
 				t.Errorf("%s: read an answer that is no turn: %v", name, err)

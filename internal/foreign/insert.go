@@ -168,12 +168,12 @@ func resultOf(d Dialect, added Added, like json.RawMessage) json.RawMessage {
 	text := json.RawMessage(`""`) // the form of a text
 	switch d {
 	case OpenAI:
-		return encode(object{"role": "tool", "tool_call_id": added.Use.ID, "content": inForm(text, added.Body)})
+		return encode(object{"role": "tool", "tool_call_id": added.Use.ID, "content": inForm(d, text, added.Body)})
 	case Anthropic:
 		if like != nil {
 			text = member(like, "content")
 		}
-		out := object{"type": "tool_result", "tool_use_id": added.Use.ID, "content": inForm(text, added.Body)}
+		out := object{"type": "tool_result", "tool_use_id": added.Use.ID, "content": inForm(d, text, added.Body)}
 		if added.Failed {
 			out["is_error"] = true
 		}
@@ -184,7 +184,7 @@ func resultOf(d Dialect, added Added, like json.RawMessage) json.RawMessage {
 	if content == nil {
 		return block
 	}
-	return with(block, "toolResult", with(member(block, "toolResult"), "content", inForm(content, added.Body)))
+	return with(block, "toolResult", with(member(block, "toolResult"), "content", inForm(d, content, added.Body)))
 }
 
 func listOf(list []json.RawMessage) json.RawMessage {

@@ -25,13 +25,16 @@ type openAIMessage struct {
 	Calls   []openAICall `json:"tool_calls"`
 }
 
+type openAIChoice struct {
+	Index   int           `json:"index"`
+	Message openAIMessage `json:"message"`
+	Delta   openAIMessage `json:"delta"`
+	Finish  string        `json:"finish_reason"`
+}
+
 type openAIEvent struct {
-	Choices []struct {
-		Message openAIMessage `json:"message"`
-		Delta   openAIMessage `json:"delta"`
-		Finish  string        `json:"finish_reason"`
-	} `json:"choices"`
-	Usage struct {
+	Choices []openAIChoice `json:"choices"`
+	Usage   struct {
 		Prompt     int64 `json:"prompt_tokens"`
 		Completion int64 `json:"completion_tokens"`
 		Details    struct {
@@ -45,6 +48,7 @@ func readOpenAI(events []json.RawMessage, whole bool) (json.RawMessage, error) {
 	var a answer
 	var text strings.Builder
 	var calls openAICalls
+	answer := -1 // the index of the first choice: what others say comes between
 	for i, raw := range events {
 		var e openAIEvent
 		if err := json.Unmarshal(raw, &e); err != nil {
@@ -55,12 +59,16 @@ func readOpenAI(events []json.RawMessage, whole bool) (json.RawMessage, error) {
 		}
 		a.usage.Input, a.usage.Output = max(a.usage.Input, e.Usage.Prompt), max(a.usage.Output, e.Usage.Completion)
 		a.usage.CacheRead = max(a.usage.CacheRead, e.Usage.Details.Cached)
-		if len(e.Choices) == 0 {
+		if answer < 0 && len(e.Choices) > 0 {
+			answer = slices.MinFunc(e.Choices, func(a, b openAIChoice) int { return cmp.Compare(a.Index, b.Index) }).Index
+		}
+		at := slices.IndexFunc(e.Choices, func(c openAIChoice) bool { return c.Index == answer })
+		if at < 0 {
 			continue
 		}
-		m := e.Choices[0].Delta
+		m := e.Choices[at].Delta
 		if whole {
-			m = e.Choices[0].Message
+			m = e.Choices[at].Message
 			for k := range m.Calls {
 				m.Calls[k].Index = &k
 			}
@@ -69,7 +77,7 @@ func readOpenAI(events []json.RawMessage, whole bool) (json.RawMessage, error) {
 		for _, c := range m.Calls {
 			calls.join(c)
 		}
-		if f := e.Choices[0].Finish; f != "" {
+		if f := e.Choices[at].Finish; f != "" {
 			a.stop = stopOf(f)
 		}
 	}

@@ -105,6 +105,42 @@ func TestResults(t *testing.T) {
 	}
 }
 
+// TestEditedResults: a result is edited where it stands now, and one that was
+// empty takes a form that its service takes.
+func TestEditedResults(t *testing.T) {
+	for name, c := range map[string]struct{ path, was, now, want string }{
+		"as it was": {"/model/m/converse",
+			`{"toolResult":{"toolUseId":"u","content":[{"text":"a"}]}},{"toolResult":{"toolUseId":"v","content":[{"text":"b"}]}}`,
+			`{"toolResult":{"toolUseId":"u","content":[{"text":"a"}]}},{"toolResult":{"toolUseId":"v","content":[{"text":"b"}]}}`,
+			`{"toolResult":{"content":[{"text":"a"}],"toolUseId":"u"}},{"toolResult":{"content":[{"text":"new"}],"toolUseId":"v"}}`},
+		"behind another block": {"/model/m/converse",
+			`{"toolResult":{"toolUseId":"u","content":[{"text":"a"}]}},{"toolResult":{"toolUseId":"v","content":[{"text":"b"}]}}`,
+			`{"toolResult":{"toolUseId":"u","content":[{"text":"a"}]}},{"cachePoint":{"type":"default"}},{"toolResult":{"toolUseId":"v","content":[{"text":"b"}]}}`,
+			`{"toolResult":{"content":[{"text":"a"}],"toolUseId":"u"}},{"cachePoint":{"type":"default"}},{"toolResult":{"content":[{"text":"new"}],"toolUseId":"v"}}`},
+		"without another block": {"/model/m/converse",
+			`{"text":" "},{"toolResult":{"toolUseId":"v","content":[{"text":"b"}]}}`,
+			`{"toolResult":{"toolUseId":"v","content":[{"text":"b"}]}}`,
+			`{"toolResult":{"content":[{"text":"new"}],"toolUseId":"v"}}`},
+		"nothing for Converse": {"/model/m/converse", `{"toolResult":{"toolUseId":"v","content":[]}}`, `{"toolResult":{"toolUseId":"v","content":[]}}`,
+			`{"toolResult":{"content":[{"text":"new"}],"toolUseId":"v"}}`},
+		"nothing for Anthropic": {"/anthropic/v1/messages", `{"type":"tool_result","tool_use_id":"v"}`, `{"type":"tool_result","tool_use_id":"v"}`,
+			`{"content":"new","tool_use_id":"v","type":"tool_result"}`},
+		"an empty list for Anthropic": {"/anthropic/v1/messages", `{"type":"tool_result","tool_use_id":"v","content":[]}`, `{"type":"tool_result","tool_use_id":"v","content":[]}`,
+			`{"content":"new","tool_use_id":"v","type":"tool_result"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := func(content string) Asked {
+				return read(t, c.path, `{"messages":[{"role":"user","content":[`+content+`]}]}`)
+			}
+			results := request(c.was).Results()
+			got := request(c.now).SetResult(results[len(results)-1], json.RawMessage(`"new"`), false).Request.Body()
+			if want := `{"messages":[{"content":[` + c.want + `],"role":"user"}]}`; string(got) != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
 func TestQuestion(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"messages":[{"role":"system","content":"s"},{"role":"user","content":"q"}]}`:     "q",

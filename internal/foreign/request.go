@@ -39,7 +39,7 @@ func ReadRequestInto(memory []byte, r Route, body []byte) (Asked, error) {
 	if err != nil {
 		return Asked{}, fmt.Errorf("read request body: %w", err)
 	}
-	if clean, n := scrub.Scrub(canon); n > 0 {
+	if clean, n := scrub.JSON(canon); n > 0 { // results of tools are read as JSON
 		if canon, err = ledger.Canon(clean); err != nil {
 			return Asked{}, fmt.Errorf("read request body: %w", err)
 		}

@@ -14,6 +14,7 @@ type Result struct {
 	Failed  bool
 	Message int // its message's index in the request
 	Block   int // its block's index in that message
+	Nth     int // among the results of that message, whatever stands between them
 }
 
 // Results returns the tool results after the last assistant message.
@@ -42,9 +43,9 @@ func resultsOf(d Dialect, message json.RawMessage, at int) []Result {
 		r := member(b, "toolResult")
 		switch {
 		case d == Converse && len(r) > 0 && r[0] == '{': // anything else could not be edited
-			out = append(out, Result{stringOf(member(r, "toolUseId")), bodyOf(member(r, "content")), stringOf(member(r, "status")) == "error", at, i})
+			out = append(out, Result{stringOf(member(r, "toolUseId")), bodyOf(member(r, "content")), stringOf(member(r, "status")) == "error", at, i, len(out)})
 		case d == Anthropic && stringOf(member(b, "type")) == "tool_result":
-			out = append(out, Result{stringOf(member(b, "tool_use_id")), bodyOf(member(b, "content")), string(member(b, "is_error")) == "true", at, i})
+			out = append(out, Result{stringOf(member(b, "tool_use_id")), bodyOf(member(b, "content")), string(member(b, "is_error")) == "true", at, i, len(out)})
 		}
 	}
 	return out
@@ -82,37 +83,37 @@ func textBody(s string) json.RawMessage {
 }
 
 // SetResult returns the request with one tool result replaced, in the form that
-// the agent gave it: a text stays a text.
+// the agent gave it: a text stays a text. It is found by its message and by its
+// number there, since honest clients put other blocks before it or leave them out.
 func (a Asked) SetResult(r Result, body json.RawMessage, failed bool) Asked {
 	messages := a.Request.Messages.Messages()
 	if r.Message >= len(messages) {
 		return a
 	}
-	messages[r.Message] = setResult(a.Dialect, messages[r.Message], r.Block, body, failed)
+	messages[r.Message] = setResult(a.Dialect, messages[r.Message], r.Nth, body, failed)
 	a.Request.Messages = converse.NewThread(messages...)
 	return a
 }
 
-func setResult(d Dialect, message json.RawMessage, block int, body json.RawMessage, failed bool) json.RawMessage {
-	if d == OpenAI {
-		if stringOf(member(message, "role")) != "tool" {
-			return message
-		}
-		return with(message, "content", inForm(member(message, "content"), body))
-	}
-	blocks, _ := elements(member(message, "content"))
-	if block >= len(blocks) || len(resultsOf(d, message, 0)) == 0 {
+func setResult(d Dialect, message json.RawMessage, nth int, body json.RawMessage, failed bool) json.RawMessage {
+	results := resultsOf(d, message, 0)
+	if nth >= len(results) {
 		return message
 	}
+	if d == OpenAI {
+		return with(message, "content", inForm(d, member(message, "content"), body))
+	}
+	blocks, _ := elements(member(message, "content"))
+	block := results[nth].Block
 	b := blocks[block]
 	if d == Anthropic {
-		b = with(b, "content", inForm(member(b, "content"), body))
+		b = with(b, "content", inForm(d, member(b, "content"), body))
 		if failed || member(b, "is_error") != nil {
 			b = with(b, "is_error", boolJSON(failed))
 		}
 	} else {
 		r := member(b, "toolResult")
-		r = with(r, "content", inForm(member(r, "content"), body))
+		r = with(r, "content", inForm(d, member(r, "content"), body))
 		switch {
 		case failed:
 			r = with(r, "status", json.RawMessage(`"error"`))
@@ -136,8 +137,9 @@ func boolJSON(b bool) json.RawMessage {
 	return json.RawMessage("false")
 }
 
-// inForm puts a result into the form its content had.
-func inForm(content, body json.RawMessage) json.RawMessage {
+// inForm puts a result into the form its content had. Where it had none it is a
+// text, of which Converse alone makes a block.
+func inForm(d Dialect, content, body json.RawMessage) json.RawMessage {
 	if blocks := member(body, converse.ContentMember); blocks != nil {
 		return blocks
 	}
@@ -150,10 +152,10 @@ func inForm(content, body json.RawMessage) json.RawMessage {
 	} else if stringOf(body) == "" {
 		text = ledger.AppendString(nil, converse.EmptyMark)
 	}
-	if len(content) > 0 && content[0] == '"' {
+	blocks, _ := elements(content)
+	if len(content) > 0 && content[0] == '"' || len(blocks) == 0 && d != Converse {
 		return text
 	}
-	blocks, _ := elements(content)
 	if len(blocks) > 0 && member(blocks[0], "json") != nil && body[0] == '{' {
 		return append(append([]byte(`[{"json":`), body...), "}]"...)
 	}

@@ -228,6 +228,7 @@ func (f *forking) onTape(c *call) *taped {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if t := f.retried(c); t != nil {
+		t.given++
 		return t
 	}
 	var last *taped

@@ -205,6 +205,58 @@ func TestSpoolIsUnreadable(t *testing.T) {
 	}
 }
 
+// onDisk is how many bytes of the disk a spool takes.
+func onDisk(t *testing.T, s *spool) (n int64) {
+	t.Helper()
+	for _, p := range append(s.full, s.stretch) {
+		info, err := p.file.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += info.Size()
+	}
+	return n
+}
+
+// TestSpoolThatIsNeverEmpty: calls that come all the time as fast as they are
+// recorded leave nothing of themselves on the disk once they are.
+func TestSpoolThatIsNeverEmpty(t *testing.T) {
+	dir := t.TempDir()
+	s := spoolIn(t, dir)
+	s.most = 8 << 10
+	const waiting, size = 20, 1 << 10
+	taken, files := 0, 0
+	for n := range 2000 {
+		if err := s.put(bytes.Repeat([]byte{byte(n)}, size)); err != nil {
+			t.Fatal(err)
+		}
+		files = max(files, len(s.full))
+		if n < waiting {
+			continue
+		}
+		b, err := s.take()
+		if err != nil || len(b) != size || b[0] != byte(taken) {
+			t.Fatalf("took %d bytes of call %d: %v", len(b), taken, err)
+		}
+		taken++
+	}
+	if n := onDisk(t, s); n > s.size()+2*(s.most+2*size) || files == 0 {
+		t.Fatalf("%d bytes wait and take %d of the disk, in up to %d files and one", s.size(), n, files)
+	}
+	s.dir = filepath.Join(dir, "gone")
+	for n := range 100 { // without a folder for another file the last one takes all
+		if err := s.put(make([]byte, size)); err != nil {
+			t.Fatalf("call %d: %v", n, err)
+		}
+	}
+	if _, err := s.full[0].file.WriteAt([]byte("damage"), s.full[0].start+4); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.take(); err == nil || s.size() != 0 || len(s.full) > 0 {
+		t.Errorf("after damage %d bytes wait in %d files and one, %v", s.size(), len(s.full), err)
+	}
+}
+
 // TestSpoolLeavesRoom: what waits takes no room that its record will need.
 func TestSpoolLeavesRoom(t *testing.T) {
 	s := spoolIn(t, t.TempDir())

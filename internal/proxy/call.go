@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"investigator/internal/edge"
 	"investigator/internal/foreign"
 	"investigator/internal/ledger"
 )
@@ -18,7 +19,7 @@ type arrival struct {
 	Tag        string // what the agent calls its run
 	Client     string
 	Invocation string // amz-sdk-invocation-id
-	Attempt    int    // from 1; as the client counts, 1 if it does not
+	Attempt    int    // from 1; as the client counts, 0 if it does not
 	At         time.Time
 }
 
@@ -109,7 +110,19 @@ func attemptOf(h http.Header) int {
 	if v, err := strconv.Atoi(h.Get("X-Stainless-Retry-Count")); err == nil {
 		return v + 1
 	}
-	return 1
+	return 0
+}
+
+// mayRetry reports whether a call may be another attempt of the same that failed
+// at a time, though its client says nothing of attempts.
+func (c *call) mayRetry(failed time.Time) bool {
+	return c.Invocation == "" && c.Attempt == 0 && c.At.Sub(failed) < retryWindow
+}
+
+// ended is when a call came back, which may be long before it is recorded.
+func (c *call) ended(ret edge.Return) time.Time {
+	took, _ := time.ParseDuration(ret.Took) // there is none of a call that hung
+	return c.At.Add(took)
 }
 
 // RunHeader is the header by which an agent names its run.

@@ -19,6 +19,7 @@ type Divergence struct {
 	Type     string        `json:"type,omitempty"`
 	Tool     string        `json:"tool,omitempty"`
 	Changes  []diff.Change `json:"changes,omitempty"` // pointers into the request; recorded as old and now as new
+	More     int           `json:"more,omitempty"`    // changes that are not listed
 	Cause    string        `json:"cause"`
 }
 
@@ -40,7 +41,7 @@ func (d Divergence) String() string {
 		c := d.Changes[0]
 		fmt.Fprintf(&b, ": %s: recorded %s / now %s", c.Path, shown(c.Old), shown(c.New))
 	}
-	if n := len(d.Changes); n > 1 {
+	if n := len(d.Changes) + d.More; n > 1 {
 		fmt.Fprintf(&b, " (and %d more)", n-1)
 	}
 	if d.Cassette != "" {
@@ -61,21 +62,29 @@ func shown(v json.RawMessage) string {
 
 // nearest says what a request differs from: the call that would have come next
 // in the run whose conversation it shares the longest beginning with.
-func (m *replaying) nearest(c *call) Divergence {
+func (m *replaying) nearest(c *call) (why func() Divergence) {
 	if list := m.byKey[c.key]; len(list) > 0 {
 		t := list[len(list)-1]
 		return Divergence{Cassette: t.tape.c.Name(), Event: t.seq, Type: ledger.ModelResponded,
-			Cause: fmt.Sprintf("this request was recorded %s and has been answered as often", times(len(list)))}
+			Cause: fmt.Sprintf("this request was recorded %s and has been answered as often", times(len(list)))}.known
 	}
 	t := m.expected(c)
 	if t == nil {
-		return Divergence{Cause: "the run goes on where the recorded one ended: no recorded call is left"}
+		return Divergence{Cause: "the run goes on where the recorded one ended: no recorded call is left"}.known
 	}
+	return func() Divergence { return t.differs(t.patched(c), false) }
+}
+
+// known is a divergence for which nothing has to be compared.
+func (d Divergence) known() Divergence { return d }
+
+// differs says how a request differs from the recorded one.
+func (t *taped) differs(c *call, strict bool) Divergence {
 	recorded, err := t.asked()
 	if err != nil {
 		return Divergence{Cassette: t.tape.c.Name(), Event: t.seq, Cause: err.Error()}
 	}
-	return compare(t, recorded, t.patched(c), false)
+	return compare(t, recorded, c, strict)
 }
 
 func times(n int) string {
@@ -118,6 +127,19 @@ func (m *replaying) expected(c *call) *taped {
 	return nil
 }
 
+// tolerates reports whether a request may be answered as a recorded one that
+// has its meaning.
+func (m *replaying) tolerates(t *taped, c *call) (changes []foreign.Change, same bool) {
+	if m.p.o.Strict {
+		return nil, false
+	}
+	recorded, err := t.asked()
+	if err != nil {
+		return nil, false // differs tells of it
+	}
+	return foreign.CompareRequests(recorded, c.Asked)
+}
+
 // compare explains how a request differs from a recorded one. Unless strict,
 // what is tolerated is not shown.
 func compare(t *taped, recorded foreign.Asked, c *call, strict bool) Divergence {
@@ -139,7 +161,7 @@ func compare(t *taped, recorded foreign.Asked, c *call, strict bool) Divergence 
 	}
 	d.Cause = cause(changes[0].Path)
 	for _, n := range t.named {
-		if strings.HasPrefix(changes[0].Path+"/", fmt.Sprintf("/messages/%d/content/%d/", n.message, n.block)) || c.Dialect == foreign.OpenAI && strings.HasPrefix(changes[0].Path, fmt.Sprintf("/messages/%d/", n.message)) {
+		if strings.HasPrefix(changes[0].Path+"/", fmt.Sprintf("/messages/%d/content/%d/", n.Message, n.Block)) || c.Dialect == foreign.OpenAI && strings.HasPrefix(changes[0].Path, fmt.Sprintf("/messages/%d/", n.Message)) {
 			d.Event, d.Type, d.Tool = n.seq, ledger.ToolReturned, n.tool
 			d.Cause = "a tool result changed"
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,22 +74,18 @@ func (a *attempt) pass(ctx context.Context, resp *http.Response, w *writer, befo
 		return
 	}
 	w.head(resp.StatusCode, header)
-	buf := make([]byte, 16<<10)
+	p := passage{attempt: a, w: w, from: resp.Body, buf: make([]byte, 16<<10)}
 	for {
-		n, err := resp.Body.Read(buf)
+		n, err := p.read()
 		if n > 0 {
-			a.keep(buf[:n])
-			_, werr := w.Write(buf[:n])
-			w.flush()
-			if werr != nil {
-				a.gone, a.Err = true, clientGone
-			}
+			p.take(p.buf[:n])
 		}
 		if err == nil && !a.gone {
 			continue
 		}
 		a.ended(ctx, err)
 		before(*a)
+		p.release()
 		if a.Err != "" {
 			panic(http.ErrAbortHandler) // the client must not take a part for the whole
 		}
@@ -115,10 +112,13 @@ func (a *attempt) passWhole(ctx context.Context, resp *http.Response, w *writer,
 	}
 }
 
+// readAll appends what comes to dst, and takes no more than twice the memory
+// that it needs.
 func readAll(dst []byte, r io.Reader) ([]byte, error) {
+	const least = 512
 	for {
 		if len(dst) == cap(dst) {
-			dst = append(dst, 0)[:len(dst)]
+			dst = slices.Grow(dst, max(len(dst), least))
 		}
 		n, err := r.Read(dst[len(dst):cap(dst)])
 		dst = dst[:len(dst)+n]
@@ -186,27 +186,30 @@ func passedHeaders(h http.Header) map[string]string {
 	return out
 }
 
-// returnOf reads what an attempt brought. The bytes that are kept hold no
-// secret; earlier attempts of the call go before it.
-func returnOf(c *call, earlier []edge.Attempt, a attempt, origin edge.Origin) edge.Return {
+// returnOf reads what an attempt brought. The bytes that are kept hold no secret.
+func returnOf(c *call, a attempt, origin edge.Origin) edge.Return {
 	safe := a.Attempt
 	safe.Body, safe.Err, safe.Header = cleanBody(a.Body), clean(a.Err), map[string]string{}
 	for name, value := range a.Header {
 		safe.Header[name] = clean(value)
 	}
-	r := edge.Return{Origin: origin, Wire: &edge.Wire{URL: clean(a.url), Attempts: append(append([]edge.Attempt{}, earlier...), safe)}, At: safe.At, Took: safe.Took}
+	r := edge.Return{Origin: origin, Wire: &edge.Wire{URL: clean(a.url), Attempts: []edge.Attempt{safe}}, At: safe.At, Took: safe.Took}
 	if f := failureOf(c, safe, &r.Body); f != nil {
 		f.Name, f.Message = clean(f.Name), clean(f.Message) // put together from what was escaped
-		if scrub.Find(withoutEscapes(joined(safe.Body))) != "" {
-			r.Wire.Attempts[len(earlier)].Body = nil // no answer that could be framed anew
+		if tellsSecret(append(foreign.Spoken(safe.Body), joined(safe.Body))) {
+			r.Wire.Attempts[0].Body = nil // no answer that could be framed anew
 		}
 		r.Failed, r.Body = true, edge.FailureBody(*f)
 		return r
 	}
-	if text, n := scrub.Scrub(r.Body); n > 0 { // a secret cut in pieces by frames
+	text, n := scrub.JSON(r.Body)
+	if tellsMore(c.Dialect, r.Body) && tellsSecret(foreign.Spoken(safe.Body)) {
+		text, n = foreign.Known(text), n+1
+	}
+	if n > 0 { // cut in pieces by frames
 		r.Body = text
 		if e, err := foreign.Encode(c.Asked, text); err == nil {
-			r.Wire.Attempts[len(earlier)].Body = e.Body
+			r.Wire.Attempts[0].Body = e.Body
 		}
 	}
 	return r

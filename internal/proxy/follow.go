@@ -181,8 +181,7 @@ func (f *follower) took(u *following, a attempt) {
 		f.runs.lose(u.c, u.err)
 		return
 	}
-	earlier := f.runs.earlier(u.run, u.retry)
-	_ = f.runs.took(u.run, u.c, returnOf(u.c, earlier, a, f.p.origin()), u.retry) // a call for which there is no run is lost, and was told of
+	_ = f.runs.took(u.run, u.c, returnOf(u.c, a, f.p.origin()), u.retry) // a call for which there is no run is lost, and was told of
 }
 
 // goOn lets calls find their runs that waited for an answer.

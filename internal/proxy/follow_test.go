@@ -148,10 +148,12 @@ func TestAttemptsAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps []step
 		want  []string
+		calls int
 	}{
-		"two calls of a run":  {[]step{named(conversation(1, "a")), named(conversation(2, "b")), slow(1), slow(2), named(conversation(3, "c")), answered(3, "x")}, []string{"Slow1", "Slow2", `"x"`}},
-		"attempts that cross": {[]step{again(conversation(1, "a"), 1), again(conversation(2, "a"), 2), slow(2), slow(1), again(conversation(3, "a"), 3), answered(3, "x")}, []string{"Slow2", "Slow1", `"x"`}},
-		"in order":            {[]step{again(conversation(1, "a"), 1), again(conversation(2, "a"), 2), slow(1), slow(2), again(conversation(3, "a"), 3), answered(3, "x")}, []string{"Slow1", "Slow2", `"x"`}},
+		"two calls of a run":     {[]step{named(conversation(1, "a")), named(conversation(2, "b")), slow(1), slow(2), named(conversation(3, "c")), answered(3, "x")}, []string{"Slow1", "Slow2", `"x"`}, 3},
+		"another call's failure": {[]step{named(conversation(1, "a")), named(conversation(2, "b")), slow(2), slow(1), named(conversation(2, "b")), answered(2, "x")}, []string{"Slow2", `"x"`, "Slow1"}, 3},
+		"attempts that cross":    {[]step{again(conversation(1, "a"), 1), again(conversation(2, "a"), 2), slow(2), slow(1), again(conversation(3, "a"), 3), answered(3, "x")}, []string{"Slow2", "Slow1", `"x"`}, 2},
+		"in order":               {[]step{again(conversation(1, "a"), 1), again(conversation(2, "a"), 2), slow(1), slow(2), again(conversation(3, "a"), 3), answered(3, "x")}, []string{"Slow1", "Slow2", `"x"`}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, s := range c.steps {
@@ -160,8 +162,8 @@ func TestAttemptsAtOnce(t *testing.T) {
 				}
 			}
 			got := followed(t, 0, c.steps...)
-			if len(got) != 1 {
-				t.Fatalf("%d runs, expected one", len(got))
+			if len(got) != 1 || got[0].Len() != c.calls {
+				t.Fatalf("%d runs, the first of %d calls; expected one of %d", len(got), got[0].Len(), c.calls)
 			}
 			var all string
 			for i := range got[0].Len() {
@@ -243,7 +245,7 @@ func TestRunsThatFailedMakeRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := runs.took(u, began.began, returnOf(began.began, nil, *ended.ended, edge.Live), retry); err != nil {
+		if err := runs.took(u, began.began, returnOf(began.began, *ended.ended, edge.Live), retry); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 
 	"investigator/internal/edge"
@@ -113,7 +114,7 @@ func (f *forking) locate() error {
 		for _, a := range c.Answered {
 			if a.Call.Seq == at {
 				f.at, f.before = index, c.Before
-				f.place = place{a.Result.Message, a.Result.Block, at, a.Call.Use.Name}
+				f.place = place{a.Result, at, a.Call.Use.Name}
 			}
 		}
 		index++
@@ -267,7 +268,7 @@ func (f *forking) patchedCall(c *call) (*call, error) {
 	a := c.Asked
 	switch {
 	case f.onResult():
-		a = a.SetResult(foreign.Result{Message: f.place.message, Block: f.place.block}, f.edited.Return.Body, f.edited.Return.Failed)
+		a = a.SetResult(f.place.Result, f.edited.Return.Body, f.edited.Return.Failed)
 	case f.onStart():
 		var err error
 		if a, err = f.restart(a); err != nil {
@@ -279,11 +280,15 @@ func (f *forking) patchedCall(c *call) (*call, error) {
 	return f.asPatched(c, a)
 }
 
-// asPatched is a call with another request, one that Bedrock does not refuse.
+// asPatched is a call with another request, one that Bedrock does not refuse. What
+// is wrong with the agent's own is not the patch's doing, and the model may take it.
 func (f *forking) asPatched(c *call, a foreign.Asked) (*call, error) {
 	if a.Dialect == foreign.Converse {
-		if v := faults.CheckConversation(a.Request.Messages); len(v) > 0 {
-			return nil, fmt.Errorf("Bedrock would refuse the conversation: %s", v[0])
+		own := faults.CheckConversation(c.Request.Messages)
+		for _, v := range faults.CheckConversation(a.Request.Messages) {
+			if !slices.Contains(own, v) {
+				return nil, fmt.Errorf("Bedrock would refuse the conversation: %s", v)
+			}
 		}
 	}
 	return newCall(a, a.Request.Body(), c.header, c.At), nil

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"bytes"
+	"encoding/json"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"investigator/internal/edge"
 	"investigator/internal/engine"
 	"investigator/internal/faults"
+	"investigator/internal/foreign"
 	"investigator/internal/recorder"
 )
 
@@ -146,5 +149,107 @@ func TestForkNeverReached(t *testing.T) {
 	p.stop()
 	if _, err := p.Close(); err == nil || !strings.Contains(err.Error(), "never came to event 5") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestForkAResultAmongOtherBlocks: a result is patched on its way to the model
+// where the agent puts a block before it, or leaves one out, which changes nothing
+// of what the request means.
+func TestForkAResultAmongOtherBlocks(t *testing.T) {
+	const (
+		calls  = `{"output":{"message":{"role":"assistant","content":[{"toolUse":{"toolUseId":"u1","name":"f","input":{}}}]}},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}`
+		first  = `{"role":"user","content":[{"text":"hi"}]}`
+		turn   = `{"role":"assistant","content":[{"toolUse":{"toolUseId":"u1","name":"f","input":{}}}]}`
+		result = `{"toolResult":{"toolUseId":"u1","content":[{"json":{"a":1}}]}}`
+	)
+	for name, c := range map[string]struct{ recorded, now string }{
+		"a cache point":     {"", `{"cachePoint":{"type":"default"}},`},
+		"no cache point":    {`{"cachePoint":{"type":"default"}},`, ""},
+		"no blank text":     {`{"text":" "},`, ""},
+		"a text, as it was": {`{"text":"so:"},`, `{"text":"so:"},`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			up := upstreamFunc(func(_ *http.Request, body []byte) (*http.Response, error) {
+				asked = append(asked, string(body))
+				answer := hello
+				if !strings.Contains(string(body), "toolResult") {
+					answer = calls
+				}
+				return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(answer)}), nil
+			})
+			run := func(url, before string) {
+				post(t, url, "/model/m/converse", `{"messages":[`+first+`]}`)
+				second := first + `,` + turn + `,{"role":"user","content":[` + before + result + `]}`
+				post(t, url, "/model/m/converse", `{"messages":[`+second+`]}`)
+				post(t, url, "/model/m/converse", `{"messages":[`+second+`,{"role":"assistant","content":[{"text":"hello"}]},{"role":"user","content":[{"text":"and?"}]}]}`)
+			}
+			p := recordTo(t, up, nil)
+			run(p.url, c.recorded)
+			path := p.end().Recorded[0]
+			asked = nil
+			f := forkOf(t, path, setAt(t, "/a", "2", 4), up)
+			run(f.url, c.now)
+			got := f.end()
+			want := strings.Replace(c.now+result, `{"a":1}`, `{"a":2}`, 1)
+			for i, body := range asked {
+				if sent := foreign.Sums(messagesOf(t, body))[2]; sent != foreign.Sums(messagesOf(t, `{"messages":[`+first+`,`+turn+`,{"role":"user","content":[`+want+`]}]}`))[2] {
+					t.Errorf("request %d was sent as %s", i+1, body)
+				}
+			}
+			if len(asked) != 2 || !got.Fork.Reached {
+				t.Errorf("the model was asked %d times, %+v", len(asked), got.Fork)
+			}
+			r := replayOf(t, false, got.Fork.Cassette)
+			run(r.url, c.now)
+			if got := r.end(); len(got.Diverged)+len(got.LeftOver) > 0 {
+				t.Errorf("replay of the fork: %+v", got)
+			}
+		})
+	}
+}
+
+func messagesOf(t *testing.T, body string) []json.RawMessage {
+	t.Helper()
+	r, _ := foreign.ParseRoute("/model/m/converse")
+	a, err := foreign.ReadRequest(r, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Request.Messages.Messages()
+}
+
+// TestForkOfAnOddHistory: an agent that keeps the end of its history alone may send
+// one that begins with the model's turn. Where the model took it, a fork is not
+// refused for it.
+func TestForkOfAnOddHistory(t *testing.T) {
+	call := func(id string) string {
+		return `{"output":{"message":{"role":"assistant","content":[{"toolUse":{"input":{},"name":"look","toolUseId":"` + id + `"}}]}},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2}}`
+	}
+	turn := func(id string) string {
+		return `{"role":"assistant","content":[{"toolUse":{"input":{},"name":"look","toolUseId":"` + id + `"}}]},{"role":"user","content":[{"toolResult":{"content":[{"json":{"a":1}}],"toolUseId":"` + id + `"}}]}`
+	}
+	up := upstreamFunc(func(_ *http.Request, body []byte) (*http.Response, error) {
+		answer := hello
+		if !bytes.Contains(body, []byte(`"y"`)) {
+			answer = call("y")
+		}
+		return response(200, "", foreign.Encoded{ContentType: "application/json", Body: []byte(answer)}), nil
+	})
+	requests := []string{`{"messages":[` + turn("x") + `]}`, `{"messages":[` + turn("x") + `,` + turn("y") + `]}`}
+	p := recordTo(t, up, nil)
+	for _, r := range requests {
+		post(t, p.url, "/model/m/converse", r)
+	}
+	out := filepath.Join(t.TempDir(), "fork.yaml")
+	f := start(t, Options{Upstream: up, Fork: &ForkOptions{Parent: open(t, p.end().Recorded[0]), Patch: faults.Replace([]byte(`{"a":2}`)).For(4), Live: true,
+		Create: func(h recorder.Header) (*recorder.Writer, error) { return recorder.Create(out, h) }}})
+	for _, r := range requests {
+		if code, _, text := post(t, f.url, "/model/m/converse", r); code != 200 {
+			t.Errorf("%d: %s", code, text)
+		}
+	}
+	if got := f.end(); !got.Fork.Reached || len(got.Troubles) > 0 {
+		t.Errorf("%+v", got)
 	}
 }

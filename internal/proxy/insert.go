@@ -33,7 +33,7 @@ func (p patched) apply(a foreign.Asked) foreign.Asked {
 	case p.insertion != nil:
 		a, _ = a.Insert(*p.insertion)
 	default:
-		a = a.SetResult(foreign.Result{Message: p.at.message, Block: p.at.block}, p.body, p.failed)
+		a = a.SetResult(p.at.Result, p.body, p.failed)
 	}
 	return a
 }
@@ -108,7 +108,7 @@ func (t *tape) note(call *taped, results []foreign.Answered, inserted *foreign.I
 		before = t.calls[call.index-1].inserted
 	}
 	for _, a := range results {
-		at := place{a.Result.Message, a.Result.Block, a.Call.Seq, a.Call.Use.Name}
+		at := place{a.Result, a.Call.Seq, a.Call.Use.Name}
 		call.named = append(call.named, at)
 		origin, err := t.c.Origin(at.seq)
 		if err == nil && origin == edge.Patched && (before == nil || !before.Holds(a.Call.Use.ID)) {
@@ -209,9 +209,7 @@ func (f *forking) insert(c *call) (out *call, d *Divergence, err error) {
 
 // unplaced refuses a request that has no place for what the fork inserted.
 func (f *forking) unplaced(c *call, w *writer, d Divergence) {
-	f.mu.Lock()
 	f.note(c, d)
-	f.mu.Unlock()
 	f.refuse(c, w, d)
 }
 
@@ -247,7 +245,7 @@ func (f *forking) keptReturn(a foreign.Answered) (edge.Return, bool) {
 		return edge.Return{Body: body, Failed: failed, Origin: edge.Patched}, true
 	}
 	for _, p := range f.tapes[0].patches {
-		if p.start == nil && p.insertion == nil && p.from == f.at && p.at.message == a.Result.Message && p.at.block == a.Result.Block {
+		if p.start == nil && p.insertion == nil && p.from == f.at && p.at.Message == a.Result.Message && p.at.Nth == a.Result.Nth {
 			return made(p.body, p.failed)
 		}
 	}

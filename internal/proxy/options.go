@@ -75,6 +75,7 @@ type Upstream interface {
 
 const (
 	maxBody     = 26 << 20  // the service takes 25 MB
+	believed    = 1 << 20   // what a body is said to need gets no more memory before it comes
 	maxAnswer   = 256 << 20 // kept of one answer
 	retryWindow = 2 * time.Minute
 	// The AWS SDK for Go loses answers that come while net/http still writes the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -110,6 +111,22 @@ func TestEveryChangedMemberIsCaught(t *testing.T) {
 				t.Errorf("%d %s %s, expected 409 with %q", code, kind, text, c.want)
 			}
 		})
+	}
+}
+
+// TestManyDivergences: of an agent that went astray for days the first requests are
+// told and the others counted.
+func TestManyDivergences(t *testing.T) {
+	r := replayOf(t, false, recorded(t, false, bedrocktest.ToolLoop()))
+	const requests = maxDiverged + 7
+	for i := range requests {
+		if code, _, _ := post(t, r.url, "/model/m/converse", fmt.Sprintf(`{"messages":[{"role":"user","content":[{"text":"hi %d"}]}]}`, i)); code != 409 {
+			t.Errorf("request %d: %d", i+1, code)
+		}
+	}
+	got := r.end().Diverged
+	if n := len(got); n != maxDiverged+1 || got[n-1].Cause != "7 more requests diverged" {
+		t.Errorf("%d divergences, the last: %s", n, got[n-1].Cause)
 	}
 }
 

@@ -99,9 +99,9 @@ func (m durably) serve(ctx context.Context, c *call, w *writer) {
 // pass forwards a call of a run and records what came back before its end is
 // passed on. An answer that is on no cassette is not passed on whole.
 func (p *Proxy) pass(ctx context.Context, runs *runs, u *run, retry bool, c *call, body []byte, path string, w *writer) {
-	earlier := runs.earlier(u, retry)
+	w.durable = true
 	p.forward(ctx, c, body, path, w, func(a attempt) {
-		if err := runs.took(u, c, returnOf(c, earlier, a, p.origin()), retry); err != nil {
+		if err := runs.took(u, c, returnOf(c, a, p.origin()), retry); err != nil {
 			w.withhold(c.shape(), clean("the answer cannot be recorded: "+err.Error()))
 		}
 	})

@@ -29,16 +29,20 @@ type taped struct {
 	named []place    // its tool results
 	made  bool       // its answer never went over a wire and has to be encoded
 	fails bool       // a failure is what was recorded
+	began string     // when it was asked for first, "" if that is not known
+	tries int        // attempts that were recorded of it
 	used  bool
+	given int // times that it was
 
 	hidden   bool               // no agent sees its answer, so none asks again
 	inserted *foreign.Insertion // what a fork added to its answer
 }
 
-// place says which event a block of a request came from.
+// place says which event a result in a request came from.
 type place struct {
-	message, block, seq int
-	tool                string
+	foreign.Result
+	seq  int
+	tool string
 }
 
 // tape is a cassette being served.
@@ -60,8 +64,9 @@ type replaying struct {
 	mu        sync.Mutex
 	byCall    map[string]*taped // by invocation id
 	tolerated map[foreign.Change]int
-	diverged  []Divergence
+	diverged  divergences
 	missed    map[ledger.Sum]bool
+	more      int // requests that diverged after so many
 	served    int
 }
 
@@ -89,7 +94,10 @@ func (m *replaying) load(c *recorder.Cassette) error {
 	}
 	sums := map[ledger.Sum]ledger.Sum{}
 	_, err = engine.ForeignCalls(c, func(f engine.ForeignCall) error {
-		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route, exact: exactOf(f.Asked), made: f.Made, fails: f.Return.Failed}
+		call := &taped{tape: t, index: len(t.calls), seq: f.Seq, route: f.Asked.Route, exact: exactOf(f.Asked), made: f.Made, fails: f.Return.Failed, tries: len(f.Wire.Attempts)}
+		if call.tries > 0 {
+			call.began = f.Wire.Attempts[0].At
+		}
 		call.sum = threadSum(sums, f.Asked.Request.Messages)
 		call.key = foreign.Key(f.Asked, call.sum)
 		var inserted *foreign.Insertion
@@ -104,7 +112,7 @@ func (m *replaying) load(c *recorder.Cassette) error {
 			t.carry[call.sum] = true
 		}
 		t.calls = append(t.calls, call)
-		m.byKey[call.key] = append(m.byKey[call.key], call)
+		m.byKey[call.key] = inOrder(m.byKey[call.key], call)
 		m.exact[call.exact] = call
 		if m.bySum[call.sum] == nil {
 			m.bySum[call.sum] = call
@@ -241,27 +249,36 @@ func (t *tape) follows(c *call) bool {
 	return slices.ContainsFunc(c.sums, func(s ledger.Sum) bool { return s == last || t.carry[s] })
 }
 
-// take finds the recorded call of a request and marks it as used.
+// take finds the recorded call of a request and marks it as used. Where there is
+// none it says why; other calls do not wait while that is found out.
 func (m *replaying) take(c *call) (*taped, Divergence) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if again := m.retried(c); again != nil {
-		return again, Divergence{}
+	t, why := m.find(c)
+	m.mu.Unlock()
+	if t != nil {
+		return t, Divergence{}
 	}
-	var d Divergence
+	d := why()
+	m.note(c, d)
+	return nil, d
+}
+
+// find is take under the lock; why compares requests, and is called without it.
+func (m *replaying) find(c *call) (found *taped, why func() Divergence) {
+	if again := m.retried(c); again != nil {
+		again.given++
+		return again, nil
+	}
+	var other *taped // of the same meaning, where that is not enough
 	exact := exactOf(c.Asked)
 	for _, t := range m.byKey[c.key] {
 		if t.used {
 			continue
 		}
 		if t.exact != exact {
-			recorded, err := t.asked()
-			if err != nil {
-				return nil, Divergence{Cassette: t.tape.c.Name(), Event: t.seq, Cause: err.Error()}
-			}
-			changes, same := foreign.CompareRequests(recorded, c.Asked)
-			if m.p.o.Strict || !same {
-				d = compare(t, recorded, c, m.p.o.Strict)
+			changes, same := m.tolerates(t, c)
+			if !same {
+				other = t
 				continue
 			}
 			for _, change := range changes {
@@ -269,63 +286,20 @@ func (m *replaying) take(c *call) (*taped, Divergence) {
 			}
 		}
 		m.use(c, t)
-		return t, d
+		return t, nil
 	}
-	if d.Event == 0 {
-		d = m.nearest(c)
+	if other != nil {
+		return nil, func() Divergence { return other.differs(c, m.p.o.Strict) }
 	}
-	m.note(c, d)
-	return nil, d
+	return nil, m.nearest(c)
 }
 
 func (m *replaying) use(c *call, t *taped) {
-	t.used = true
+	t.used, t.given = true, 1
 	m.served++
 	if c.Invocation != "" {
 		m.byCall[c.Invocation] = t
 	}
-}
-
-// retried finds the call that c is another attempt of: it gets the same answer.
-func (m *replaying) retried(c *call) *taped {
-	if c.Invocation != "" {
-		if t := m.byCall[c.Invocation]; t != nil && t.key == c.key {
-			return t
-		}
-		return nil
-	}
-	var last *taped
-	for _, t := range m.byKey[c.key] {
-		if t.used && !t.hidden {
-			last = t
-		}
-	}
-	if last != nil && (c.Attempt > 1 || m.failed(last)) {
-		return last
-	}
-	return nil
-}
-
-// failed reports whether the recorded answer is one that clients try again.
-func (m *replaying) failed(t *taped) bool {
-	if !t.fails {
-		return false
-	}
-	e, err := t.tape.c.Event(t.seq)
-	if err != nil {
-		return false
-	}
-	f, err := edge.ParseFailure(e.Data)
-	return err == nil && retried(f)
-}
-
-func (m *replaying) note(c *call, d Divergence) {
-	if m.missed[c.key] {
-		return // the same request again, from a client that retries
-	}
-	m.missed[c.key] = true
-	m.diverged = append(m.diverged, d)
-	m.p.o.Notify(Note{"diverged", d.String()})
 }
 
 func (m *replaying) refuse(c *call, w *writer, d Divergence) {
@@ -420,7 +394,10 @@ func (t *taped) interaction() (recorder.Interaction, error) {
 func (m *replaying) close(out *Result) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out.Served, out.Tolerated, out.Diverged = m.served, m.tolerated, m.diverged
+	out.Served, out.Tolerated, out.Diverged = m.served, m.tolerated, slices.Clip(m.diverged.list)
+	if m.more > 0 {
+		out.Diverged = append(out.Diverged, Divergence{Cause: fmt.Sprintf("%d more requests diverged", m.more)})
+	}
 	for _, t := range m.tapes {
 		for _, call := range t.calls {
 			if !call.used {

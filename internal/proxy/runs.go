@@ -84,16 +84,16 @@ func newRuns(p *Proxy, o RecordOptions) *runs {
 
 // begin finds the run of a call, or makes it, and marks the call as under way.
 // retry says that it is another attempt of the run's last call. A call that may
-// build on an answer under way waits for it.
+// build on an answer under way waits for it, but not for ever.
 func (r *runs) begin(ctx context.Context, c *call) (u *run, retry bool, err error) {
-	stop := context.AfterFunc(ctx, r.wake)
+	ctx, cancel := context.WithTimeout(ctx, maxWaiting)
+	defer cancel()
+	stop := context.AfterFunc(ctx, r.wake) // where no other call ends meanwhile
 	defer stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	deadline := r.p.o.Now().Add(maxWaiting)
 	for {
-		late := ctx.Err() != nil || r.p.o.Now().After(deadline)
-		u, retry, err = r.enterNow(c, late)
+		u, retry, err = r.enterNow(c, ctx.Err() != nil)
 		if u != nil || err != nil {
 			return u, retry, err
 		}
@@ -171,7 +171,7 @@ func (u *run) retriedBy(c *call) bool {
 	case u.held == nil || u.busy > 0:
 		return false
 	}
-	return c.Attempt > 1 || c.Invocation == "" && c.At.Sub(u.held.at) < retryWindow
+	return c.Attempt > 1 || c.mayRetry(u.held.at)
 }
 
 // extended finds the run whose last request c's conversation begins with. Where

@@ -28,6 +28,7 @@ type Proxy struct {
 	mode   mode
 	serial atomic.Int64 // of request ids
 	calls  atomic.Int64
+	away   turnedAway
 	lender *lender // nil where more is kept of calls than their answers tell
 }
 
@@ -59,17 +60,17 @@ func New(o Options) (*Proxy, error) {
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := &writer{ResponseWriter: rw, id: p.serial.Add(1)}
-	if name, message := p.unwelcome(r); name != "" {
-		w.fail(foreign.Asked{}, http.StatusForbidden, name, message)
-		return
-	}
 	route, found := foreign.ParseRoute(r.URL.EscapedPath())
-	if !found || r.Method != http.MethodPost {
-		w.fail(foreign.Asked{}, http.StatusNotFound, "UnknownOperationException", fmt.Sprintf(
-			"investigator proxy: %s %s is no operation it records; it knows Converse, ConverseStream, InvokeModel, InvokeModelWithResponseStream, CountTokens, ApplyGuardrail, /openai/v1/chat/completions and /anthropic/v1/messages", r.Method, r.URL.EscapedPath()))
+	if name, message := p.unwelcome(r); name != "" {
+		p.turnAway(w, foreign.Asked{}, http.StatusForbidden, name, message)
 		return
 	}
-	m := p.lender.lend(int(min(max(r.ContentLength, 0), maxBody)) + 1)
+	if !found || r.Method != http.MethodPost {
+		like, message := unknownOperation(r.Method, r.URL.EscapedPath())
+		p.turnAway(w, like, http.StatusNotFound, "UnknownOperationException", message)
+		return
+	}
+	m := p.lender.lend(int(min(max(r.ContentLength, 0), believed)) + 1)
 	body, err := readAll(m.raw, http.MaxBytesReader(rw, r.Body, maxBody))
 	w.ready = time.Now().Add(waitFor(r.Header))
 	if err != nil {
@@ -119,11 +120,11 @@ func waitFor(h http.Header) time.Duration {
 // money, and a web page can reach loopback.
 func (p *Proxy) unwelcome(r *http.Request) (name, message string) {
 	if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
-		return "AccessDeniedException", "investigator proxy: requests of web pages are refused"
+		return "AccessDeniedException", "requests of web pages are refused"
 	}
 	if p.o.Token == "" {
 		if host := hostOf(r.Host); !isLoopback(host) {
-			return "AccessDeniedException", fmt.Sprintf("investigator proxy: expected a loopback host, found %q", host)
+			return "AccessDeniedException", fmt.Sprintf("expected a loopback host, found %q", host)
 		}
 		return "", ""
 	}
@@ -132,7 +133,7 @@ func (p *Proxy) unwelcome(r *http.Request) (name, message string) {
 			return "", ""
 		}
 	}
-	return "AccessDeniedException", "investigator proxy: this port wants its token: as bearer key, as X-Api-Key, or as AWS_ACCESS_KEY_ID"
+	return "AccessDeniedException", "this port wants its token: as bearer key, as X-Api-Key, or as AWS_ACCESS_KEY_ID"
 }
 
 // tokensOf lists where a client can put a token without a change of its code.
@@ -156,14 +157,14 @@ func isLoopback(host string) bool {
 }
 
 // Listen opens the port. An address that is not loopback needs open set, and a
-// Proxy with a token.
+// Proxy with a token. The error holds a *net.AddrError where addr itself is wrong.
 func Listen(addr string, open bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %q: expected HOST:PORT: %w", addr, err)
+		return nil, fmt.Errorf("listen: expected HOST:PORT: %w", err)
 	}
 	if !open && !isLoopback(host) {
-		return nil, fmt.Errorf("listen on %q: expected a loopback address such as 127.0.0.1:8779; anybody who reaches another one spends on your account", addr)
+		return nil, fmt.Errorf("listen: %w", &net.AddrError{Err: "expected a loopback address, because anybody who reaches another one spends on your account", Addr: addr})
 	}
 	return net.Listen("tcp", addr)
 }
@@ -214,6 +215,7 @@ type writer struct {
 	id      int64
 	ready   time.Time
 	started bool
+	durable bool // what ends an answer waits for its record
 }
 
 func (w *writer) head(status int, header map[string]string) {
@@ -267,6 +269,7 @@ func (w *writer) fail(a foreign.Asked, status int, name, message string) {
 // nothing of it was passed on, else by breaking off.
 func (w *writer) withhold(a foreign.Asked, message string) {
 	if w.started {
+		w.flush() // an answer has to begin to break off
 		panic(http.ErrAbortHandler)
 	}
 	w.fail(a, http.StatusInternalServerError, "InternalServerException", "investigator proxy: "+message)
@@ -282,6 +285,7 @@ type Result struct {
 	LeftOver  []LeftOver             `json:"left_over,omitempty"`
 	Fork      *Forked                `json:"fork,omitempty"`
 	Troubles  []string               `json:"troubles,omitempty"`
+	Away      *TurnedAway            `json:"turned_away,omitempty"`
 }
 
 // LeftOver is a recorded model call that nobody asked for.
@@ -293,7 +297,7 @@ type LeftOver struct {
 // Close ends the proxy after its last call: runs that ended are sealed. The
 // result is whole with an error too, which is about its Troubles.
 func (p *Proxy) Close() (Result, error) {
-	r := Result{Calls: p.calls.Load()}
+	r := Result{Calls: p.calls.Load(), Away: p.away.result()}
 	err := p.mode.close(&r)
 	return r, err
 }

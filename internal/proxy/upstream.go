@@ -16,7 +16,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	"github.com/aws/aws-sdk-go-v2/config"
 
 	"investigator/internal/bedrock"
 )
@@ -57,21 +56,14 @@ func NewBedrock(ctx context.Context, o BedrockOptions) (*Bedrock, error) {
 		}
 		b.base = u
 	}
-	var load []func(*config.LoadOptions) error
-	if o.Region != "" {
-		load = append(load, config.WithRegion(o.Region))
-	}
-	if o.Profile != "" {
-		load = append(load, config.WithSharedConfigProfile(o.Profile))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	cfg, err := bedrock.LoadConfig(ctx, o.Region, o.Profile)
 	if err != nil {
-		return nil, fmt.Errorf("set up upstream: read the AWS configuration: %w", err)
+		return nil, err
 	}
 	b.client = bedrock.HTTPClient(cfg, 512)
 	b.region = cfg.Region
 	if b.region == "" && b.base == nil {
-		return nil, errors.New("set up upstream: no AWS region is configured; set AWS_REGION or --region, or name an --upstream")
+		return nil, errors.New("set up upstream: no AWS region is configured")
 	}
 	if b.region == "" {
 		b.region = "us-east-1"
@@ -105,6 +97,18 @@ func (b *Bedrock) Signs() string {
 		return "with the AWS credentials found here"
 	}
 	return "with the bearer keys of clients, as there are no AWS credentials here"
+}
+
+// Credentials reports whether AWS credentials were found to sign with.
+func (b *Bedrock) Credentials() bool { return b.creds != nil }
+
+// Lacks says what is missing where Bedrock will refuse every call that brings no
+// bearer key, "" if nothing is. A stand-in on this machine takes any call.
+func (b *Bedrock) Lacks() string {
+	if b.creds != nil || b.bearer != "" || b.base != nil && isLoopback(b.base.Hostname()) {
+		return ""
+	}
+	return "no AWS credentials were found here, so Bedrock will refuse calls that bring no bearer key: set AWS_PROFILE, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or " + bearerVariable
 }
 
 // host is the URL of an operation.

@@ -50,13 +50,14 @@ func (r *runs) take(u *run, c *call, ret edge.Return, retry bool) (*batch, error
 		retry = false
 	}
 	u.busy--
-	if retry && u.held != nil {
-		u.held = nil // its attempts are in ret
+	if h := u.held; retry && h != nil && h.c.key == c.key { // it may be another call's, made at the same time
+		ret.Wire.Attempts = slices.Concat(h.attempts, ret.Wire.Attempts)
+		u.held = nil
 	}
 	var b *batch
 	if ret.Failed && mayRetry(ret) {
 		r.release(u) // of another call of the run, at the same time
-		u.held = &held{c: c, attempts: ret.Wire.Attempts, ret: ret, at: r.p.o.Now()}
+		u.held = &held{c: c, attempts: ret.Wire.Attempts, ret: ret, at: c.ended(ret)}
 	} else {
 		b = r.project(u, c, ret)
 	}
@@ -90,16 +91,6 @@ func (r *runs) lose(c *call, err error) {
 func mayRetry(ret edge.Return) bool {
 	f, err := edge.ParseFailure(ret.Body)
 	return err == nil && retried(f)
-}
-
-// earlier returns the attempts that were made of a call before.
-func (r *runs) earlier(u *run, retry bool) []edge.Attempt {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !retry || u.held == nil {
-		return nil
-	}
-	return u.held.attempts
 }
 
 // release records a failed call that was not tried again.

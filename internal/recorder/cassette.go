@@ -80,7 +80,7 @@ func openError(path string, err error) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		out.Hint = "check the path; recordings are in the folder that --out named"
+		out.Hint = "check the path; investigator ls FOLDER lists the cassettes of a folder"
 	case errors.Is(err, fs.ErrPermission):
 		out.Hint = "recordings may be read by the user who made them; copy it, or change its mode"
 	default:

@@ -139,13 +139,17 @@ func (p *Printer) followed(c diff.Consequence, a, b diff.Run) string {
 	return c.Tool
 }
 
+// concluded says what a run came to: its verdict, else what the model said last,
+// which is all that a foreign agent's run has.
 func (p *Printer) concluded(run string, c diff.Conclusion) {
-	text := headline(c)
-	if c.Verdict != nil {
-		text = c.Verdict.Summary
-		if c.Verdict.Recommendation != "" {
-			text += " → " + c.Verdict.Recommendation
-		}
+	switch {
+	case c.Verdict == nil && c.Problem == "" && c.Text != "":
+		p.Wrapped(run+" said: ", c.Text)
+	case c.Verdict != nil && c.Verdict.Recommendation != "":
+		p.Wrapped(run+" concluded: ", c.Verdict.Summary+" → "+c.Verdict.Recommendation)
+	case c.Verdict != nil:
+		p.Wrapped(run+" concluded: ", c.Verdict.Summary)
+	default:
+		p.Wrapped(run+" concluded: ", headline(c))
 	}
-	p.Wrapped(run+" concluded: ", text)
 }

@@ -71,7 +71,7 @@ func Summary(e ledger.Event) string {
 func turnSummary(data json.RawMessage) string {
 	turn, err := converse.ParseTurn(data)
 	if err != nil {
-		return err.Error()
+		return string(data) // to a foreign agent, from CountTokens or a model of another kind
 	}
 	var parts []string
 	for _, use := range turn.ToolUses {

@@ -34,6 +34,7 @@ func TestGoldens(t *testing.T) {
 		"diff_strangers": func(t *testing.T, p *Printer) { printDiff(t, p, "run_a", "petshop-lambda") },
 		"diff_prefix":    func(t *testing.T, p *Printer) { a, b := prefixes(t); p.Diff(diff.Ledgers(a, b), a, b) },
 		"diff_hostile":   func(t *testing.T, p *Printer) { a, b := hostiles(); p.Diff(diff.Ledgers(a, b), a, b) },
+		"diff_foreign":   func(t *testing.T, p *Printer) { a, b := foreigners(); p.Diff(diff.Ledgers(a, b), a, b) },
 		"halt":           func(_ *testing.T, p *Printer) { p.Halted(haltView()) },
 		"halt_many":      func(_ *testing.T, p *Printer) { p.Halted(haltMany()) },
 		"halt_ends": func(_ *testing.T, p *Printer) {
@@ -126,6 +127,20 @@ func hostiles() (a, b diff.Run) {
 		}
 	}
 	return make(hostile), make(strings.Repeat("x", 500))
+}
+
+// foreigners are two runs of an agent that gives no verdict: what it said is all
+// that can be compared, and was left out once.
+func foreigners() (a, b diff.Run) {
+	make := func(name, text string) diff.Run {
+		finished, _ := json.Marshal(loop.Outcome{Outcome: "untyped", Reason: "a foreign agent reports no typed verdict", Text: text})
+		result, _ := json.Marshal(map[string]any{"tool": "get_weather", "status": "success", "result": map[string]any{"said": text}})
+		return diff.Run{
+			Name: name, Origins: func(int) edge.Origin { return edge.Live },
+			Events: []ledger.Event{{Seq: 1, Type: ledger.ToolReturned, Data: result}, {Seq: 2, Type: ledger.RunFinished, Data: finished}},
+		}
+	}
+	return make("agent.yaml", "It is 3 degrees in Oslo.\nTake a coat."), make("fork.yaml", "It is 30 degrees in Oslo. "+hostile)
 }
 
 func haltView() HaltView {

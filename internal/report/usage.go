@@ -18,15 +18,20 @@ type TurnView struct {
 
 // UsageView is what a run used. Cost is "" where no turn was by a model that is
 // paid for. Paid is what was paid in this run of a fork, "" where that is all of
-// it.
+// it. Untold is how many answers are no turns of a model, so that what they used
+// is in no figure.
 type UsageView struct {
 	Turns      []TurnView
 	Total      converse.Usage
 	Cost, Paid string
+	Untold     int
 }
 
 // Usage writes tokens and money, where a run used any that are paid for.
 func (p *Printer) Usage(v UsageView) {
+	if v.Untold > 0 {
+		p.Line(Dim, "not counted: the tokens of %s kept as they came", records(v.Untold, "answers"))
+	}
 	if v.Cost == "" || v.Total == (converse.Usage{}) {
 		return
 	}
@@ -45,7 +50,7 @@ func (p *Printer) UsageTable(v UsageView) {
 		p.Line(Plain, "%5d  %s  %s  [%s]", t.Seq, columns(t.Usage, t.Cost), t.Model, t.Origin)
 	}
 	p.Line(Bold, "total  %s", columns(v.Total, ""))
-	if v.Cost == "" {
+	if v.Cost == "" && len(v.Turns) > 0 {
 		p.Line(Dim, "the rule model is free, and its counts are estimates")
 		return
 	}

@@ -15,9 +15,9 @@
 //
 // Scrubbing JSON text keeps it JSON: no quote is ever removed, and a backslash
 // only with the n, r or t it escapes, inside a key block; a number, true, false or
-// null becomes a mark in quotes. Scrubbing twice changes
-// nothing more. Canonicalise JSON before scrubbing, since an escape can hide a
-// secret, and again after it, since a member's name may have been one.
+// null becomes a mark in quotes. Scrubbing twice changes nothing more. An escape
+// can hide a secret, in JSON inside a text of JSON too: JSON scrubs what could be.
+// Canonicalise after it, since a member's name may have been a secret.
 //
 // The package is pure.
 package scrub

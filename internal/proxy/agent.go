@@ -1,0 +1,36 @@
+package proxy
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
+
+	"investigator/internal/bedrock"
+)
+
+// AgentConfig is what an agent's SDK finds by itself in the environment and in
+// the shared files. Who runs an agent adds what is missing and nothing else: the
+// agent's tools may call AWS as well.
+type AgentConfig struct {
+	Region      string // the profile's; "" if it names none
+	Credentials bool   // there is a source of credentials. That they are good is not known
+}
+
+// FindAgentConfig reads what is there and asks nobody. So a machine's own role
+// counts for nothing: only the network knows of it. Files that cannot be read,
+// or a profile that does not exist, are the agent's to complain about.
+func FindAgentConfig(ctx context.Context) AgentConfig {
+	cfg, err := bedrock.LoadConfig(ctx, "", "")
+	if err != nil {
+		return AgentConfig{Credentials: true}
+	}
+	found := AgentConfig{Credentials: cfg.Credentials != nil && !aws.IsCredentialsProvider(cfg.Credentials, (*ec2rolecreds.Provider)(nil))}
+	for _, source := range cfg.ConfigSources {
+		if profile, is := source.(config.SharedConfig); is {
+			found.Region = profile.Region
+		}
+	}
+	return found
+}
