@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"investigator/internal/ledger"
 )
@@ -64,17 +63,9 @@ func cutUsage(value json.RawMessage, u *Usage) bool {
 	err := ledger.EachMember(value, func(name []byte, value json.RawMessage) {
 		if to := u.count(string(name)); to != nil {
 			ok = ok && cutCount(value, to)
-		} else {
-			ok = ok && !slices.ContainsFunc(counts(), func(known string) bool { return strings.EqualFold(known, string(name)) })
 		}
 	})
 	return err == nil && ok
-}
-
-// counts are the names of the members of Usage, which encoding/json takes in any
-// case.
-func counts() []string {
-	return []string{"inputTokens", "outputTokens", "totalTokens", "cacheReadInputTokens", "cacheWriteInputTokens"}
 }
 
 func (u *Usage) count(name string) *int64 {
@@ -108,39 +99,78 @@ func cutCount(digits []byte, to *int64) bool {
 
 // response is the part of a Converse response that the loop acts on.
 type response struct {
-	Output *struct {
-		Message *said `json:"message"`
-	} `json:"output"`
-	StopReason *string    `json:"stopReason"`
-	Usage      Usage      `json:"usage"`
-	Extension  *Extension `json:"investigator"`
+	message    json.RawMessage // nil for none
+	content    []json.RawMessage
+	role       string
+	stopReason *string
+	usage      Usage
+	extension  *Extension
 }
 
-type said struct {
-	Content []json.RawMessage `json:"content"`
-	Role    string            `json:"role"`
+func (r *response) read(body json.RawMessage) error {
+	var output, usage, ext json.RawMessage
+	if err := exactly(body, map[string]any{"output": &output, "stopReason": &r.stopReason, "usage": &usage, extension: &ext}); err != nil {
+		return err
+	}
+	if err := exactly(output, map[string]any{"message": &r.message}); err != nil {
+		return fmt.Errorf("/output: %w", err)
+	}
+	if err := exactly(r.message, map[string]any{"content": &r.content, "role": &r.role}); err != nil {
+		return fmt.Errorf("/output/message: %w", err)
+	}
+	u := &r.usage
+	err := exactly(usage, map[string]any{"inputTokens": &u.Input, "outputTokens": &u.Output, "totalTokens": &u.Total, "cacheReadInputTokens": &u.CacheRead, "cacheWriteInputTokens": &u.CacheWrite})
+	if err != nil {
+		return fmt.Errorf("/usage: %w", err)
+	}
+	r.extension = new(Extension)
+	if err := exactly(ext, map[string]any{"malformedInputs": &r.extension.Malformed, "unknownEvents": &r.extension.Unknown}); err != nil {
+		return fmt.Errorf("/%s: %w", extension, err)
+	}
+	return nil
+}
+
+// exactly decodes those members of an object that are named, by their exact names:
+// encoding/json would take StopReason for stopReason too, which is another member.
+// A value that is missing or null has none.
+func exactly(object json.RawMessage, into map[string]any) error {
+	if len(object) == 0 || string(object) == "null" {
+		return nil
+	}
+	members, err := Members(object)
+	if err != nil {
+		return err
+	}
+	for _, name := range sortedKeys(into) {
+		if value, found := members[name]; found {
+			if err := json.Unmarshal(value, into[name]); err != nil {
+				return fmt.Errorf("/%s: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // decodeTurn is ParseTurn by way of encoding/json.
 func decodeTurn(body json.RawMessage) (Turn, error) {
 	var r response
-	if err := json.Unmarshal(body, &r); err != nil {
+	if err := r.read(body); err != nil {
 		return Turn{}, fmt.Errorf("read model response: %w", err)
 	}
 	switch {
-	case r.Output == nil || r.Output.Message == nil:
+	case len(r.message) == 0 || string(r.message) == "null":
 		return Turn{}, fmt.Errorf("read model response: /output/message: expected the model's message, found none")
-	case r.Output.Message.Role != "assistant":
-		return Turn{}, fmt.Errorf("read model response: /output/message/role: expected %q, found %q", "assistant", r.Output.Message.Role)
-	case r.StopReason == nil:
+	case r.role != "assistant":
+		return Turn{}, fmt.Errorf("read model response: /output/message/role: expected %q, found %q", "assistant", r.role)
+	case r.stopReason == nil:
 		return Turn{}, fmt.Errorf("read model response: /stopReason: missing, so the answer may be cut off")
 	}
 	message := messageOf(body)
 	if message == nil {
 		return Turn{}, fmt.Errorf("read model response: expected canonical JSON, found another spelling")
 	}
-	t := Turn{Raw: body, Message: message, Blocks: r.Output.Message.Content, StopReason: *r.StopReason, Usage: r.Usage}
-	if err := t.addCalls(r.Extension); err != nil {
+	t := Turn{Raw: body, Message: message, Blocks: r.content, StopReason: *r.stopReason, Usage: r.usage}
+	if err := t.addCalls(r.extension); err != nil {
 		return Turn{}, err
 	}
 	return t, nil
@@ -181,7 +211,7 @@ func parseToolUse(block json.RawMessage) (ToolUse, bool, error) {
 	u, plain := cutCall(call)
 	if !plain {
 		u = calling{}
-		if err := json.Unmarshal(call, &u); err != nil {
+		if err := u.read(call); err != nil {
 			return ToolUse{}, false, fmt.Errorf("toolUse: %w", err)
 		}
 	}
@@ -196,10 +226,14 @@ func parseToolUse(block json.RawMessage) (ToolUse, bool, error) {
 
 // calling is the inside of a toolUse block.
 type calling struct {
-	ID    string          `json:"toolUseId"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
-	Type  string          `json:"type"`
+	ID    string
+	Name  string
+	Input json.RawMessage
+	Type  string
+}
+
+func (u *calling) read(call json.RawMessage) error {
+	return exactly(call, map[string]any{"toolUseId": &u.ID, "name": &u.Name, "input": &u.Input, "type": &u.Type})
 }
 
 // cutCall reads a call whose texts need no decoding.

@@ -50,7 +50,9 @@ func (a *answer) anthropic(b anthropicBlock) {
 	case "redacted_thinking":
 		a.block("reasoningContent", map[string]string{"redactedContent": b.Data})
 	default:
-		a.block("anthropic", b.raw)
+		if len(b.raw) > 0 && b.raw[0] == '{' { // else it is null, or never began
+			a.block("anthropic", b.raw)
+		}
 	}
 }
 
@@ -122,6 +124,10 @@ func (s *anthropicStream) add(event json.RawMessage) error {
 		s.block = e.Block
 		s.input.Reset()
 	case "content_block_delta":
+		if s.block.raw == nil {
+			s.ext.Unknown = append(s.ext.Unknown, event)
+			return nil
+		}
 		s.block.Text += e.Delta.Text
 		s.block.Thinking += e.Delta.Thinking
 		s.block.Signature += e.Delta.Signature
@@ -147,23 +153,25 @@ func (s *anthropicStream) add(event json.RawMessage) error {
 	return nil
 }
 
-// end takes the block that the stream says is whole. Tools that the service
-// runs itself send their input in the same deltas and are not the agent's.
+// end takes the block that the stream says is whole; the end of none is nothing.
+// Tools that the service runs itself send their input in the same deltas and are
+// not the agent's.
 func (s *anthropicStream) end() {
-	input := s.input.String()
+	input, block := s.input.String(), s.block
 	s.input.Reset()
+	s.block = anthropicBlock{}
 	switch canon, err := ledger.Canon([]byte(input)); {
 	case input == "":
-	case s.block.Type == "tool_use":
-		s.call(s.block.ID, s.block.Name, input)
+	case block.Type == "tool_use":
+		s.call(block.ID, block.Name, input)
 		return
 	case err != nil:
 		canon = ledger.AppendString(nil, input)
 		fallthrough
 	default:
-		s.block.raw = with(s.block.raw, "input", canon)
+		block.raw = with(block.raw, "input", canon)
 	}
-	s.anthropic(s.block)
+	s.anthropic(block)
 }
 
 func knownDelta(kind string) bool {

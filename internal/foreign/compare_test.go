@@ -297,6 +297,14 @@ func FuzzCompare(f *testing.F) {
 	f.Add(conversation, `{}`)
 	f.Add(`{"content":[{"citations":null,"text":""}],"inferenceConfig":{"t":null}}`, `{"content":[]}`)
 	f.Add(`[1e400,-0.0,{"input":null},{"cachePoint":{}}]`, `[null]`)
+	for _, pair := range [][2]string{
+		{`{"input":{"e":1e400,"i":9007199254740993}}`, `{"input":{"e":null,"i":9007199254740992}}`},
+		{`{"content":[{"toolResult":{"content":[{"text":""}],"status":"success"}},{"text":" "}]}`, `{"content":[{"toolResult":{"content":[{"text":""}]}}],"name":null}`},
+		{`{"content":[{"cache_control":{},"type":"tool_result"},{"cachePoint":{"type":"default"}}]}`, `{"content":[{"status":"success","type":"tool_result"}]}`},
+		{`{"inferenceConfig":{},"requestMetadata":{"a":"b"},"toolConfig":{"toolChoice":{"auto":{}}}}`, `{"additionalModelResponseFieldPaths":[],"toolConfig":{}}`},
+	} {
+		f.Add(pair[0], pair[1])
+	}
 	f.Fuzz(func(t *testing.T, x, y string) {
 		a, b := canonOrNil(x), canonOrNil(y)
 		if a == nil || b == nil {

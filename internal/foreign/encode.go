@@ -35,7 +35,7 @@ func Encode(a Asked, response json.RawMessage) (Encoded, error) {
 	}
 	switch {
 	case a.Dialect == Converse && !a.Stream:
-		return Encoded{typeJSON, with(response, "metrics", json.RawMessage(`{"latencyMs":1}`))}, nil
+		return Encoded{typeJSON, converseWhole(turn)}, nil
 	case a.Dialect == Converse:
 		return Encoded{typeFrames, converseFrames(turn)}, nil
 	case a.Dialect == OpenAI:
@@ -78,6 +78,23 @@ func useOf(turn converse.Turn, block json.RawMessage, index int) (id, name, inpu
 		input = stringOf(m)
 	}
 	return stringOf(member(use, "toolUseId")), stringOf(member(use, "name")), input, true
+}
+
+// converseWhole is an answer of Converse: without what only a recording has beside
+// it, and with the inputs that are no objects in their places.
+func converseWhole(turn converse.Turn) json.RawMessage {
+	whole := turn.Raw
+	if top, _ := converse.Members(whole); top["investigator"] != nil { // a turn was parsed from it
+		blocks := slices.Clone(turn.Blocks)
+		for i, b := range blocks {
+			if _, _, input, found := useOf(turn, b, i); found && json.Valid([]byte(input)) {
+				blocks[i] = with(b, "toolUse", with(member(b, "toolUse"), "input", json.RawMessage(input)))
+			}
+		}
+		delete(top, "investigator")
+		whole = with(encode(top), "output", with(top["output"], "message", with(turn.Message, "content", listOf(blocks))))
+	}
+	return with(whole, "metrics", json.RawMessage(`{"latencyMs":1}`))
 }
 
 // converseStream is a ConverseStream answer being made.

@@ -187,6 +187,7 @@ func TestPlainNumbersAreTheShortest(t *testing.T) {
 func FuzzReadRequest(f *testing.F) {
 	f.Add("/model/m/converse", `{"messages":[{"role":"user","content":[{"text":"a"},{"toolResult":{"toolUseId":"u","content":[{"json":{"a":1}}]}}]}],"system":[]}`)
 	f.Add("/model/m/invoke", `{"anthropic_version":"x","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"u","content":"x"}]}]}`)
+	f.Add("/model/m/converse", `{"messages":[{"role":"user","content":[{"toolResult":"x"},{"toolResult":{"content":[]}}]}]}`)
 	f.Add("/openai/v1/chat/completions", `{"messages":[{"role":"tool","tool_call_id":"u","content":"{\"a\":1}"}]}`)
 	f.Fuzz(func(t *testing.T, path, body string) {
 		r, _ := ParseRoute(path)

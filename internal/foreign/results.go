@@ -40,9 +40,9 @@ func resultsOf(d Dialect, message json.RawMessage, at int) []Result {
 	blocks, _ := elements(member(message, "content"))
 	var out []Result
 	for i, b := range blocks {
+		r := member(b, "toolResult")
 		switch {
-		case d == Converse && member(b, "toolResult") != nil:
-			r := member(b, "toolResult")
+		case d == Converse && len(r) > 0 && r[0] == '{': // anything else could not be edited
 			out = append(out, Result{stringOf(member(r, "toolUseId")), bodyOf(member(r, "content")), stringOf(member(r, "status")) == "error", at, i, len(out)})
 		case d == Anthropic && stringOf(member(b, "type")) == "tool_result":
 			out = append(out, Result{stringOf(member(b, "tool_use_id")), bodyOf(member(b, "content")), string(member(b, "is_error")) == "true", at, i, len(out)})

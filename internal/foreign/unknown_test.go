@@ -172,9 +172,11 @@ func FuzzUnknownEvents(f *testing.F) {
 	f.Add("contentBlockStop", `{"contentBlockIndex":4,"zoom":1}`, true)
 	f.Add("contentBlockStart", `{"contentBlockIndex":1,"start":{"toolUse":{"toolUseId":"u","name":"a"},"zoom":{}}}`, false)
 	f.Add("", `{"type":"content_block_delta","index":0,"delta":{"type":"zoom","text":"x"}}`, false)
+	f.Add("", `{"type":"content_block_stop","index":0}`, true)
+	f.Add("", `{"type":"content_block_start","index":0,"content_block":null}`, false)
 	f.Add("", `{"type":"zoom","index":1e400,"delta":{"text":{}}}`, true)
+	asked := askers(f)
 	f.Fuzz(func(t *testing.T, kind, payload string, late bool) {
-		asked := askers(t)
 		text, more := `contentBlockDelta {"contentBlockIndex":0,"delta":{"text":"hi"}}`, kind+" "+payload
 		events := []string{`messageStart {"role":"assistant"}`, more, text, `messageStop {"stopReason":"end_turn"}`}
 		lines := []string{`{"type":"message_start","message":{}}`, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`, payload, `{"type":"content_block_stop","index":0}`,

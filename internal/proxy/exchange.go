@@ -105,6 +105,10 @@ func (a *attempt) passWhole(ctx context.Context, resp *http.Response, w *writer,
 	if before(*a); w.started {
 		return // with an error
 	}
+	if a.Err == "" && int64(len(body)) == resp.ContentLength {
+		w.whole(resp.StatusCode, header, body)
+		return
+	}
 	header["Content-Length"] = fmt.Sprint(resp.ContentLength)
 	w.head(resp.StatusCode, header)
 	if _, werr := w.Write(body); a.Err != "" || werr != nil && int64(len(body)) < resp.ContentLength {

@@ -59,7 +59,7 @@ func New(o Options) (*Proxy, error) {
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w := &writer{ResponseWriter: rw, id: p.serial.Add(1)}
+	w := &writer{ResponseWriter: rw, conn: connOf(r), id: p.serial.Add(1)}
 	route, found := foreign.ParseRoute(r.URL.EscapedPath())
 	if name, message := p.unwelcome(r); name != "" {
 		p.turnAway(w, foreign.Asked{}, http.StatusForbidden, name, message)
@@ -185,11 +185,11 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		defer under.Add(-1)
 		h.ServeHTTP(w, r)
 	})
-	srv := &http.Server{Handler: counted, Protocols: new(http.Protocols), ReadHeaderTimeout: time.Minute}
+	srv := &http.Server{Handler: counted, Protocols: new(http.Protocols), ReadHeaderTimeout: time.Minute, ConnContext: withConn}
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetUnencryptedHTTP2(true) // the AWS SDK for JavaScript speaks nothing else
 	done := make(chan error, 1)
-	go func() { done <- srv.Serve(l) }()
+	go func() { done <- srv.Serve(conns{l}) }()
 	select {
 	case err := <-done:
 		return fmt.Errorf("serve: %w", err)
@@ -212,6 +212,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 // finished writing, and an answer that comes at once is lost with it.
 type writer struct {
 	http.ResponseWriter
+	conn    *conn // nil where it is not known, or is not this answer's alone
 	id      int64
 	ready   time.Time
 	started bool
@@ -240,8 +241,18 @@ func (w *writer) flush() { _ = http.NewResponseController(w.ResponseWriter).Flus
 func (w *writer) whole(status int, header map[string]string, body []byte) {
 	header = cloned(header)
 	header["Content-Length"] = fmt.Sprint(len(body))
-	w.head(status, header)
-	_, _ = w.Write(body) // a client that went away needs no answer
+	write := func() {
+		w.head(status, header)
+		_, _ = w.Write(body) // a client that went away needs no answer
+	}
+	if w.conn == nil || len(body) > maxHeld {
+		write()
+		return
+	}
+	w.conn.inOnePiece(func() {
+		write()
+		w.flush()
+	})
 }
 
 func cloned(m map[string]string) map[string]string {

@@ -14,7 +14,7 @@ import (
 
 // finishedRun is a short run that ends by itself, and the text of its seal up
 // to the sum.
-func finishedRun(t *testing.T) (head []byte, w *Writer, seal string) {
+func finishedRun(t testing.TB) (head []byte, w *Writer, seal string) {
 	t.Helper()
 	w, err := NewMemory(testStart(t))
 	if err != nil {

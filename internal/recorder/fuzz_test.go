@@ -29,6 +29,10 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte(""))
 	f.Add(w.Bytes())
+	head, run, seal := finishedRun(f)
+	f.Add(head)
+	f.Add(run.Bytes())
+	f.Add(append(bytes.Clone(head), seal...))
 	f.Add([]byte(forgedLine(0, `{"seq":2,"events":[{"type":"model.responded","sum":"00"}],"origin":"rule"}`, ruleURL, `{"base":-1,"kept":0,"add":[{"s":1}]}`, "{}")))
 	f.Add([]byte(strings.Replace(forgedLine(0, `{"seq":2,"events":[{"type":"model.failed","data":"{}"}]}`, ruleURL, "{}", "B"), `"B"`, `!!binary "AA=="`, 1)))
 	f.Add([]byte("seal: {}"))

@@ -11,6 +11,17 @@ import (
 // holds a secret loses its escapes, so that the rest of a conversation stays the
 // same whatever comes to it. Other text than JSON may be given.
 func JSON(b []byte) ([]byte, int) {
+	count := 0
+	for { // a mark may end what was a part of a longer word
+		out, n := scrubHidden(b)
+		if n == 0 {
+			return b, count
+		}
+		b, count = out, count+n
+	}
+}
+
+func scrubHidden(b []byte) ([]byte, int) {
 	plain := withoutEscapes(b)
 	if len(plain) == len(b) || Find(plain) == "" {
 		return Scrub(b)

@@ -14,16 +14,18 @@
 // words follow "bearer" too. A password in prose has no shape and is not found.
 //
 // Scrubbing JSON text keeps it JSON: no quote is ever removed, and a backslash
-// only with the n or r it escapes, inside a key block. Scrubbing twice changes
-// nothing more. An escape can hide a secret, in JSON inside a text of JSON too:
-// JSON scrubs what could be. Canonicalise after it, since a member's name may have
-// been a secret.
+// only with the n, r or t it escapes, inside a key block; a number, true, false or
+// null becomes a mark in quotes. Scrubbing twice changes nothing more. An escape
+// can hide a secret, in JSON inside a text of JSON too: JSON scrubs what could be.
+// Canonicalise after it, since a member's name may have been a secret.
 //
 // The package is pure.
 package scrub
 
 import (
+	"bytes"
 	"regexp"
+	"strings"
 	"sync"
 )
 
@@ -38,10 +40,13 @@ type rule struct {
 
 // edge begins a value: nothing, an escape of JSON or of a URL, or a character no
 // value holds. sep stands between a name and its value, in JSON, in JSON inside JSON,
-// in URLs, ini files and headers.
+// in URLs, ini files and headers. A backslash in it is taken with what it escapes,
+// or the value would begin inside an escape. A value on the next line is not beside
+// the name.
 const (
 	edge = `(?:^|\\[nrtbf]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9_-])`
-	sep  = `[\\"' ]{0,8}(?:[:=]|%3[dD])[\\"' ]{0,8}`
+	gap  = `(?:\\*["' ]|\t|\\+t|\\+u[0-9A-Fa-f]{4}){0,8}`
+	sep  = gap + `(?:[:=]|%3[dD])` + gap
 )
 
 // rules is never modified. A pattern is compiled once, and only if text comes by
@@ -49,6 +54,7 @@ const (
 // of the program more than a millisecond.
 var rules = []rule{
 	newRule("aws access key id", `(?:_|-|`+edge+`)((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})\b`, "AKIA", "ASIA", "ABIA", "ACCA"),
+	newRule("bedrock api key", `\\b(edrock-api-key-[A-Za-z0-9+/]{24,}={0,2})`, `\bedrock-api-key-`), // its b may be of an escape
 	newRule("bedrock api key", edge+`(ABSK[A-Za-z0-9+/]{24,}={0,2}|bedrock-api-key-[A-Za-z0-9+/]{24,}={0,2})`, "ABSK", "bedrock-api-key-"),
 	newRule("aws signature", `(?i)(?:x-amz-signature`+sep+`|credential=[^\n]{0,400}?signature=)([0-9a-f]{2,})`, "signature"),
 	newRule("aws credential scope", `(?i)(?:x-amz-credential`+sep+`|aws4-hmac-sha256 credential=)([A-Za-z0-9]{4,})`, "x-amz-credential", "credential="),
@@ -60,7 +66,7 @@ var rules = []rule{
 	newRule("bearer token", `(?i)bearer +([A-Za-z+/=_.~-]{0,60}[0-9][A-Za-z0-9+/=_.~-]{15,})`, "bearer "),
 	newRule("api key", `(?i)x-api-key`+sep+`([A-Za-z0-9+/=_.~-]{8,})`, "x-api-key"),
 	newRule("json web token", edge+`(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})`, ".eyJ"),
-	newRule("private key", `-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----((?:[A-Za-z0-9+/=\s]|\\+[nr]){16,})`, "PRIVATE KEY-----"),
+	newRule("private key", `-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----((?:[A-Za-z0-9+/=\s]|\\+[nrt]){16,})`, "PRIVATE KEY-----"),
 }
 
 func newRule(kind, pattern string, anchors ...string) rule {
@@ -104,10 +110,32 @@ func (r rule) replace(b []byte) ([]byte, int) {
 	var out []byte
 	done := 0
 	for _, at := range found {
-		out = append(append(out, b[done:at[2]]...), Mark(r.kind)...)
+		if at[2] < done {
+			continue // a part of a literal, which is gone
+		}
+		quote := missingQuote(b, at[2])
+		out = append(append(out, b[done:at[2]]...), quote+Mark(r.kind)+quote...)
 		done = at[3]
+		if quote != "" {
+			done = len(b) - len(bytes.TrimLeft(b[done:], "+-.0123456789Eaeflnrstu")) // the rest of a number or a word
+		}
 	}
 	return append(out, b[done:]...), len(found)
+}
+
+// missingQuote is the quote that a mark needs to be JSON where a number, true,
+// false or null stood: the one behind the member's name, with its backslashes. It
+// is empty for values that stand in quotes, and in other text.
+func missingQuote(b []byte, value int) string {
+	before, found := bytes.CutSuffix(bytes.TrimRight(b[:value], " \t"), []byte(":"))
+	before, named := bytes.CutSuffix(bytes.TrimRight(before, " \t"), []byte(`"`))
+	if !found || !named || !strings.ContainsRune("-0123456789tfn", rune(b[value])) {
+		return ""
+	}
+	if slashes := before[len(bytes.TrimRight(before, `\`)):]; len(slashes)%2 == 1 {
+		return string(slashes) + `"`
+	}
+	return `"`
 }
 
 // candidates lists the rules that could match b, in order.
