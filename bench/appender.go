@@ -70,6 +70,13 @@ func (a *appender) sync(texts [][]byte) error {
 	return syncData(a.file)
 }
 
+// close closes the file behind the last sync.
+func (a *appender) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_ = a.file.Close() // whatever is in it was synced
+}
+
 // keep appends a request and its answer before the answer is passed on.
 func (a *appender) keep(request []byte, r *http.Response) error {
 	answer, err := io.ReadAll(r.Body)

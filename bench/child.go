@@ -50,8 +50,8 @@ func reverse(ctx context.Context, target, addr, file string) error {
 		if err != nil {
 			return err
 		}
-		defer f.Close()
 		a := &appender{file: f}
+		defer a.close()
 		rp.ModifyResponse = func(r *http.Response) error { return a.keep(r.Request.Context().Value(body{}).([]byte), r) }
 	}
 	l, err := net.Listen("tcp", addr)
