@@ -2,11 +2,13 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 
 	"investigator/internal/bedrock"
 )
@@ -25,7 +27,7 @@ type AgentConfig struct {
 func FindAgentConfig(ctx context.Context) AgentConfig {
 	// Two settings have the SDK ask while it reads: which defaults to take is asked
 	// of the machine's metadata service, and the name server for who gives keys.
-	quiet := []func(*config.LoadOptions) error{config.WithDefaultsMode(aws.DefaultsModeLegacy)}
+	quiet := []func(*config.LoadOptions) error{config.WithDefaultsMode(aws.DefaultsModeLegacy), config.WithAssumeRoleCredentialOptions(noCode)}
 	served := os.Getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != ""
 	if served {
 		quiet = append(quiet, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
@@ -41,4 +43,10 @@ func FindAgentConfig(ctx context.Context) AgentConfig {
 		}
 	}
 	return found
+}
+
+// noCode lets a profile be read whose role wants a code from its user: the SDK
+// reads none without somebody to ask for it, whom nobody calls here.
+func noCode(o *stscreds.AssumeRoleOptions) {
+	o.TokenProvider = func() (string, error) { return "", errors.New("nobody is asked for a code") }
 }

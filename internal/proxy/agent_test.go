@@ -36,6 +36,7 @@ func TestAgentConfig(t *testing.T) {
 		{"a region alone", "[default]\nregion = eu-west-1\n", nil, AgentConfig{"eu-west-1", false}},
 		{"named profile", "[profile p]\nregion = eu-west-3\n" + keys, map[string]string{"AWS_PROFILE": "p"}, AgentConfig{"eu-west-3", true}},
 		{"single sign-on", "[default]\nsso_session = s\nsso_account_id = 1\nsso_role_name = r\n[sso-session s]\nsso_region = eu-west-1\nsso_start_url = https://x.invalid\n", nil, AgentConfig{"", true}},
+		{"a role that asks for a code", "[default]\nregion = eu-west-1\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = p\nmfa_serial = arn:aws:iam::1:mfa/m\n[profile p]\n" + keys, nil, AgentConfig{"eu-west-1", true}},
 		{"process", "[default]\ncredential_process = false\n", nil, AgentConfig{"", true}},
 		{"web identity", "", map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "t", "AWS_ROLE_ARN": "arn:aws:iam::1:role/r"}, AgentConfig{"", true}},
 		{"container", "", map[string]string{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"}, AgentConfig{"", true}},
